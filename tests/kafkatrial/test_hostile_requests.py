@@ -245,7 +245,7 @@ def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
 def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
-    """If the server closed the connection with unread bytes, it would be reset and the response lost."""
+    """A connection that is closed with unread bytes is reset and loses the response, so the server reads the body."""
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
     came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
     assert responses(came) == [(400, {"error": TOO_LARGE}, "close")]

@@ -67,7 +67,7 @@ def everything_hostile(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[None, ".", "{project}"], ids=["no-path", "dot", "absolute"])
 def hostile(request, tmp_path, monkeypatch):
-    """Set a working directory, and PYTHONPATH, with hostile modules that Python does not need to start."""
+    """Set a working directory with hostile modules that Python does not need to start; PYTHONPATH may name it, too."""
     write_project(tmp_path, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process

@@ -192,7 +192,8 @@ def outages(attempts):
 def isr_known(o, log, nodes, begin, end):
     """Return the time from which enough unaffected in-sync replicas are known; None if they are not known.
 
-    With affected nodes, this is the time of the last ISR request after the faults had not changed for the allowed time.
+    With affected nodes, this is when the last ISR was requested before `begin`, no fault having changed for the allowed
+    time. Without affected nodes, it is `begin`.
     """
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:

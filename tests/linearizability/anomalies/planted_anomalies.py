@@ -6,7 +6,7 @@ from tests.linearizability.anomalies.histories import TOPIC
 
 
 def _acknowledged(tables):
-    """Return the acks=all records outside of transactions that both final polls returned, and the ids of these polls."""
+    """Return the acks=all records outside of transactions that both final polls returned, and the ids of both polls."""
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     finals = [op_id for op_id, row in operations.items() if row["process"] in (40, 41) and row["f"] == "poll"]
     sends = [
@@ -257,7 +257,7 @@ def poll_regress(tables, rng):
 
 
 def _poll_again(tables, ranges):
-    """Add a consumer with one poll per range; it returns those records of the history's last poll that are in the range."""
+    """Add a consumer with one poll per range, which returns the records of the history's last poll in this range."""
     final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
     read = [row for row in _reads(tables) if row["op_id"] == final]
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10

@@ -1,7 +1,7 @@
 """Simulated partition: valid histories of one Kafka partition with clients and faults.
 
-The histories contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict of
-entries by offset. Operations take effect when they are invoked, and complete later.
+The histories contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict
+of entries by offset. Operations take effect when they are invoked, and complete later.
 """
 
 from dataclasses import dataclass, field
