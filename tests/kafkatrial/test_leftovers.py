@@ -1,4 +1,4 @@
-"""Temporary folders of a killed command, which the next start removes."""
+"""Temporary folders of a killed command: the next start removes them."""
 
 import os
 import subprocess

@@ -17,7 +17,8 @@ NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
 def name_cycles(nodes, edges):
     """Return [(name, verdict, cycle)] for nodes that are ordered by age, and a set of edges (source, target, kind).
 
-    A cycle is a list of edges. Each component shows the shortest cycle through its lowest node that is on a cycle.
+    A cycle is a list of edges. Each component shows the shortest cycle through its lowest node that is on a cycle; if
+    several are equally short, the lowest of them.
     """
     all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
