@@ -40,7 +40,7 @@ class RecordingTarget:
 
 
 class RecordingProcesses:
-    """Processes of the target that record each action; an ended process is an entry of `ended` of the target."""
+    """Process control that records each action, and keeps the exit statuses of ended processes in the target."""
 
     def __init__(self, target: RecordingTarget) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""Companions of a chaos round (`kafkatrial.accompanying`): they start and end with it; errors do not affect it."""
+"""Companions of a chaos round (`kafkatrial.accompanying`): they start and end with it; their errors do not end it."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""`kafkatrial broker` as a process: its first lines, its ends, and no residue."""
+"""`kafkatrial broker` as a process: its first lines, its control, each way to end it, and no residue."""
 
 import http.client
 import re
@@ -29,7 +29,7 @@ HEAVY = {"pyarrow", "jinja2", "hypothesis", "pyspark", "pydantic", "typer", "kio
 
 
 class Broker:
-    """The command, started and ready."""
+    """Process of the command, started and ready."""
 
     def __init__(self, *words):
         self.process = subprocess.Popen(

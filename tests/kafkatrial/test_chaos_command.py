@@ -98,7 +98,7 @@ def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_heals_keeps_the_history_and_leaves_no_process(tmp_path, number):
+def test_an_interruption_heals_all_faults_keeps_the_history_and_leaves_no_process(tmp_path, number):
     session = start(tmp_path, "--seed", "0", "--fault", "kill")
     began = []
     for line in session.stdout:

@@ -84,7 +84,7 @@ def test_models_are_listed(capsys):
     assert all(f"{name}: " in shown for name in MODELS)
 
 
-def test_a_run_directory_by_the_model_of_a_log(tmp_path, capsys):
+def test_a_run_directory_is_checked_against_the_append_log_model(tmp_path, capsys):
     run_dir = tmp_path / "run"
     shutil.copytree(EXAMPLES / "lost-write", run_dir)
     page = tmp_path / "page.html"

@@ -80,7 +80,7 @@ def events_of(targets, requirements, seed, run_dir, verdicts):
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """Return a dict for verdicts by requirement and target; the default is ok, an exception among them is raised."""
+    """Return a dict from requirement and target to a verdict (default: ok) or to an exception that the run raises."""
     verdicts = {}
 
     def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):
@@ -124,7 +124,7 @@ def test_run_ok(command):
     check("run-ok", *command("run", "--seed", "7"))
 
 
-def test_run_with_everything(command, verdicts):
+def test_run_with_every_kind_of_verdict(command, verdicts):
     evidence = Evidence((4,), "orders", 0, 40, 1, "gone")
     lost = Judgement(300, 2400, (Anomaly("lost-write", Verdict.VIOLATION, 12, (evidence,)),))
     verdicts["produce/first", "a"] = judged(
@@ -217,7 +217,7 @@ def test_an_interruption_keeps_the_verdicts_so_far(command, verdicts, monkeypatc
 
 
 class Interrupting:
-    """Progress that is interrupted at the first verdict."""
+    """Progress display that interrupts the run at the first verdict."""
 
     def __init__(self, interrupt):
         self._interrupt = interrupt
@@ -424,7 +424,7 @@ def test_export_of_an_unsupported_file(command, words, message):
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--version", "run"]])
-def test_the_version_is_the_distribution_s(command, words):
+def test_the_version_is_that_of_the_distribution(command, words):
     code, out, err = command(*words)
     assert (code, err) == (0, "")
     assert out.startswith(f"kafkatrial {version('kafkatrial')}\nPython {platform.python_version()}, confluent-kafka ")

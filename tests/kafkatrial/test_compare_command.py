@@ -27,7 +27,7 @@ def result(*differences, compared=3, unknown=()):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Return a list with the result of every comparison, and an exception to raise, if any. No target starts."""
+    """Return a list: the result of every comparison, and optionally an exception to raise then. No target starts."""
     found = [result(difference())]
 
     def run(self, _requirements):
@@ -98,7 +98,7 @@ def test_a_baseline_is_written_and_then_only_new_differences_fail(found, tmp_pat
     assert "no longer found: semantic Fetch offset" in capsys.readouterr().out
 
 
-def test_an_update_keeps_reasons_and_what_was_not_looked_for():
+def test_an_update_keeps_reasons_and_removes_differences_only_after_a_whole_comparison():
     known = {"a": "because", "b": "gone"}
     assert updated_baseline(known, {"a", "c"}, is_whole=True) == {"a": "because", "c": ""}
     assert updated_baseline(known, {"a", "c"}, is_whole=False) == {"a": "because", "b": "gone", "c": ""}
@@ -118,7 +118,7 @@ def test_an_update_without_results_of_all_scripts_removes_nothing(found, tmp_pat
     ("raised", "code"),
     [(KeyboardInterrupt(), ExitCode.INTERRUPTED), (TargetError("b did not start again"), ExitCode.INTERNAL)],
 )
-def test_what_was_found_before_the_end_is_kept(found, tmp_path, capsys, raised, code):
+def test_differences_found_before_an_abort_are_kept(found, tmp_path, capsys, raised, code):
     found.append(raised)
     assert exit_code([*WORDS, "--baseline", "known.json", "--update-baseline"]) is code
     document = json.loads((tmp_path / "run" / "comparison.json").read_text())

@@ -65,7 +65,7 @@ class Slow:
 
 @contextmanager
 def under_way(slow, do):
-    """Run `do` in a thread, which waits in the slow action inside the context; yield the list for its result."""
+    """Run `do` in a thread that waits in the slow action until the context ends; yield a list that gets its result."""
     results = []
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(do)
@@ -239,7 +239,7 @@ def test_a_node_that_ended_on_its_own_is_ended(send, target, is_paused):
 
 
 @pytest.mark.parametrize("action", ["kill", "shutdown", "pause"])
-def test_a_node_that_ended_unseen_is_ended_for_an_action(send, target, action):
+def test_an_action_on_a_node_that_ended_unnoticed_is_rejected(send, target, action):
     target.ended[2] = 1
     assert send("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
     assert target.done == []
@@ -317,7 +317,7 @@ def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypat
 # --- restoring
 
 
-def test_restoring_ends_everything_and_waits(send, target):
+def test_restoring_ends_all_faults_and_waits(send, target):
     for path in ("/nodes/1/pause", "/nodes/2/kill", "/links/1/3/cut", "/links/client/2/cut"):
         send("POST", path)
     target.ended[3] = 1
@@ -336,7 +336,7 @@ def test_restoring_ends_everything_and_waits(send, target):
     assert send("GET", "/cluster")[1]["cuts"] == []
 
 
-def test_restoring_waits_after_faults_that_are_over_and_for_nothing_otherwise(send, target):
+def test_restoring_waits_for_the_cluster_only_if_there_were_faults(send, target):
     send("POST", "/restore")
     assert target.done == []
     for path in ("/nodes/1/kill", "/nodes/1/restart", "/restore", "/restore"):
@@ -373,7 +373,7 @@ def test_a_failed_restoration_is_retried(send, target, monkeypatch):
     assert send("POST", "/restore")[1]["restarted"] == [1]
 
 
-# --- the end
+# --- stopping
 
 
 def test_stopping_heals_everything(control, target):
@@ -396,12 +396,12 @@ def test_an_error_caused_by_the_stop_is_reported_as_such(control, target, monkey
         control.act_on_node(1, "restart")
 
 
-def test_the_response_to_a_stop_precedes_it(send, control):
+def test_a_stop_request_gets_a_response_before_the_stop(send, control):
     assert send("POST", "/stop") == (200, {"stopping": True})
     assert control.stop_requested.wait(TIMEOUT_S)
 
 
-def test_a_server_that_is_closed_is_gone(control, request_to):
+def test_a_closed_server_accepts_no_connection(control, request_to):
     with ControlServer(control) as server:
         pass
     with pytest.raises(ConnectionRefusedError):
@@ -414,7 +414,7 @@ def test_a_server_that_is_closed_is_gone(control, request_to):
 
 @pytest.fixture
 def metadata(monkeypatch):
-    """Return the queue of the metadata of t-0 in the responses, one element per request; the last one is repeated."""
+    """Return the list of the metadata of t-0 that successive requests receive; the last element is repeated."""
     queued = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
 
     def find_partition(nodes, topic, partition):

@@ -1,7 +1,7 @@
 """Wheel of kafkatrial, installed beside PyPI's `fixtures`, and used in a project with its own `fixtures` and `reports`.
 
-The new venv takes the dependencies from the site-packages of ours by a .pth file, so that almost nothing is downloaded.
-It does not see our editable installation, because .pth files in a directory added by a .pth file are not read.
+A .pth file adds our site-packages to the new venv, so that almost no dependency is downloaded. The venv does not see
+our editable installation, because .pth files in a directory added by a .pth file are not read.
 """
 
 import subprocess

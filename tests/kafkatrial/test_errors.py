@@ -83,7 +83,7 @@ def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys)
 
 @pytest.mark.parametrize("out", [["--out", "full/new"], ["--out=full/new"]])
 def test_a_full_disk_under_the_output_directory_is_named(tmp_path, monkeypatch, capsys, out):
-    """Reproduces: the error of a failed write has no file name, and the directory of `--out` was not searched."""
+    """Regression: the error of a failed write has no file name, and the directory of `--out` was not searched."""
     (tmp_path / "full").mkdir()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -111,7 +111,7 @@ def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", [HistoryNotWrittenError, RuntimeError])
 def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, capsys, kind):
-    """The message of a known error contains its directory; any other error only shows that a disk is full."""
+    """The message of a known error names the directory; any other error only shows that a disk is full."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     error = kind("/data/run: cannot sort the history by topic partition: no space")
     error.__context__ = full(tmp_path)

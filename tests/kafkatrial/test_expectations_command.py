@@ -1,4 +1,4 @@
-"""`kafkatrial expectations update`: it writes the file of each target of a run; later runs read it by default."""
+"""`kafkatrial expectations update`: one file for each target of a run, which later runs read by default."""
 
 from dataclasses import replace
 

@@ -25,7 +25,7 @@ SUBCOMMANDS = ["expectations update", "targets install", "targets probe"]
 
 @pytest.fixture
 def help_of(capsys, monkeypatch):
-    """Return the help of a command on a terminal of 80 columns, without trailing spaces."""
+    """Return a function that returns the help of a command at 80 columns, without trailing spaces."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def run(command):

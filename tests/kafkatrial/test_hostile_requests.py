@@ -11,7 +11,7 @@ from kafkatrial.control_server import BODY_BYTES_MAX, ControlServer
 
 TIMEOUT_S = 60
 KILL = b"POST /nodes/1/kill HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-"""A request inside a body, or directly after a body. It must never be executed."""
+"""Request that tests send inside or directly after a body. It must never be executed."""
 FOREIGN = "only a client on this machine may control the cluster"
 TOO_LARGE = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
 
@@ -245,7 +245,7 @@ def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
 def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
-    """Closing a connection with unread bytes would reset it, and lose the response."""
+    """A connection that is closed with unread bytes is reset and loses the response, so the server reads the body."""
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
     came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
     assert responses(came) == [(400, {"error": TOO_LARGE}, "close")]
@@ -316,7 +316,7 @@ def test_an_upgrade_is_ignored(server):
     assert responses(exchange(server, sent))[0][0] == 200
 
 
-def test_a_foreign_server_cannot_be_reached_through_it(server):
+def test_a_connect_request_to_another_server_is_rejected(server):
     assert responses(exchange(server, request("CONNECT 127.0.0.1:22 HTTP/1.1")))[0][0] == 404
 
 

@@ -56,7 +56,7 @@ def executed(path):
 
 @pytest.fixture
 def everything_hostile(tmp_path, monkeypatch):
-    """Set a working directory with a file for each module of the standard library and each dependency."""
+    """Set a working directory with a hostile module for each package of ours, dependency and standard module."""
     write_project(tmp_path, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
@@ -67,7 +67,7 @@ def everything_hostile(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[None, ".", "{project}"], ids=["no-path", "dot", "absolute"])
 def hostile(request, tmp_path, monkeypatch):
-    """Set a working directory, or PYTHONPATH, with modules that Python does not need to start."""
+    """Set a working directory with hostile modules that Python does not need to start; PYTHONPATH may name it, too."""
     write_project(tmp_path, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
@@ -80,7 +80,7 @@ def hostile(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def history(everything_hostile):
-    """Copy a history, because Spark writes its log beside it."""
+    """Copy a history, because Spark writes a log file beside the history."""
     return shutil.copytree(ROOT / "examples" / "histories" / "lost-write", everything_hostile / "lost-write")
 
 
@@ -228,7 +228,7 @@ def test_python_m_imports_no_other_package_of_the_working_directory(tmp_path, mo
 
 
 def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
-    """They may contain dependencies that are installed nowhere else, but do not replace installed packages."""
+    """PYTHONPATH may name dependencies that are installed nowhere else, but does not replace installed packages."""
     (tmp_path / "only_there.py").write_text("")
     (tmp_path / "struct.py").write_text("raise RuntimeError")
     (tmp_path / "program_of_the_test.py").write_text("import struct, sys, only_there, fixtures\nprint(sys.path)")

@@ -1,4 +1,4 @@
-"""Temporary folders of a killed command are removed at the next start."""
+"""Temporary folders of a killed command: the next start removes them."""
 
 import os
 import subprocess

@@ -179,7 +179,7 @@ def test_trial_runs_the_reference_broker(machine, monkeypatch):
     assert commands == ["kafkatrial run --target=reference"]
 
 
-def test_trial_runs_apache_kafka_beside_it(machine, monkeypatch):
+def test_trial_also_runs_apache_kafka(machine, monkeypatch):
     commands = machine()
     assert run(monkeypatch, "trial", "--kafka", "3.9.2") == 0
     assert commands == ["kafkatrial run --target=reference --target=apache-kafka:3.9.2"]

@@ -13,7 +13,7 @@ from tests.reports.conftest import sample_results
 
 @pytest.fixture
 def machines(tmp_path, monkeypatch):
-    """Set a working directory with two runs of one machine and one of another; return it."""
+    """Set a working directory with two runs of one machine and one of another; return the directory."""
     monkeypatch.chdir(tmp_path)
     sample = sample_results()
     for name, day in (("laptop/runs/a", 1), ("laptop/runs/b", 2), ("server", 3)):

@@ -21,7 +21,7 @@ NAME = "produce/acks-all-survives"
 
 
 def failed_run(run_dir, example="lost-write", kept_as="produce-acks-all-survives"):
-    """Return the results of a run with the violation of an example, and write its files."""
+    """Write the files of a run with the violation of an example, and return the results of the run."""
     history = run_dir / "histories" / "apache-kafka-4.3.1" / kept_as
     shutil.copytree(EXAMPLES / example, history)
     failure = run_dir / "failures" / "1"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.sampled(2)
 
 pytest_plugins = ["pytester"]
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 CHILD = """
 import json, os, sys, time
 
@@ -97,14 +97,14 @@ def test_a_killed_pytest_leaves_no_child(pytester):
     words = ("-p", "no:cacheprovider", "-m", "chaos", "-k", "sleeper")
     killed = pytester.popen([sys.executable, "-m", "pytest", *words], stdin=subprocess.DEVNULL)
     pid_file = Path("child.pid")
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + TIMEOUT_S
     while not (pid_file.exists() and pid_file.read_text()):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
     child = psutil.Process(int(pid_file.read_text()))
     killed.kill()
     killed.communicate()
-    child.wait(PATIENCE_S)
+    child.wait(TIMEOUT_S)
 
 
 def test_workers_of_xdist_share_the_items_and_one_seed(run):

@@ -71,7 +71,7 @@ kafkatrial.pytest_conformance._KAFKATRIAL = (sys.executable, "child.py")
 
 @pytest.fixture
 def project(pytester):
-    """Return a function that creates a project whose conformance child follows a script."""
+    """Return a function that creates a project in which a scripted child process replaces `kafkatrial run`."""
 
     def make(verdicts=None, conftest="", **script):
         pytester.makeconftest(CONFTEST + conftest)

@@ -68,7 +68,7 @@ def test_two_runs_are_compared_in_the_given_order(tmp_path, capsys):
     assert "lost-write (violation)" in shown
 
 
-def test_a_directory_of_several_is_a_trend(tmp_path, capsys):
+def test_a_directory_of_several_runs_is_a_trend(tmp_path, capsys):
     rounds = tmp_path / "chaos"
     for number in range(4):
         shutil.copytree(EXAMPLES / "clean", rounds / f"round-{number}")

@@ -1,4 +1,4 @@
-"""Directory of a run."""
+"""Directory of a run: its default name, and one line for a directory that cannot be used."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Histories in a directory, and one judgement over several."""
+"""Histories in a directory, and their combined judgement."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_other_directories_are_rejected(tmp_path, what):
         histories_in(path)
 
 
-def test_the_broken_one_of_several_is_named(tmp_path, monkeypatch):
+def test_a_history_that_cannot_be_judged_is_named(tmp_path, monkeypatch):
     def judge(path):
         if path.name == "y":
             raise HistoryError("table records, row 7: offset is -1")

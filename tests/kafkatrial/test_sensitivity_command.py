@@ -1,4 +1,4 @@
-"""`kafkatrial sensitivity` reports its findings on the terminal, as JSON and as a page, and by its exit code."""
+"""`kafkatrial sensitivity`: its findings on the terminal, as JSON and as a page, and its exit code."""
 
 import json
 

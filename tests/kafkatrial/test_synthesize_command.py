@@ -1,4 +1,4 @@
-"""`kafkatrial synthesize` writes a history that `check` judges, and lists what it planted."""
+"""`kafkatrial synthesize`: a history that `check` judges, and the list of its planted anomalies."""
 
 import json
 

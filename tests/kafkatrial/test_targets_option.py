@@ -68,7 +68,7 @@ def test_a_node_that_ends_is_reported_in_one_line_with_exit_code_3(settings, cap
     assert error.endswith("; see kafkatrial.toml, [targets.x], start\n")
 
 
-def test_the_lists_have_the_target(capsys, monkeypatch):
+def test_targets_and_doctor_list_the_target(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     Path("brokers.toml").write_text("[targets.x]\nstart = 'true'\nnodes = [3, 1]\n[targets.y]\nstart = 'no-broker'\n")
     assert exit_code(["targets", "--targets", "brokers.toml"]) == ExitCode.OK
@@ -81,7 +81,7 @@ def test_the_lists_have_the_target(capsys, monkeypatch):
     assert "[targets.y], start: the command no-broker is not on PATH" in " ".join(out.split())
 
 
-def test_a_command_to_reproduce_has_the_file(monkeypatch):
+def test_a_reproduce_command_names_the_file(monkeypatch):
     assert reproduce_command({"x": 1}, 7, "ci", "area/id") == "kafkatrial run --target x --nodes 1 --seed 7 area/id"
     monkeypatch.setenv(VARIABLE, "my brokers.toml")
     assert reproduce_command({"x": 1}, 7, "ci", "area/id").startswith("kafkatrial run --targets 'my brokers.toml' --ta")

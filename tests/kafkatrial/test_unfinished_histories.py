@@ -1,4 +1,4 @@
-"""Unfinished histories, runs and chaos sessions are never ok, because the missing part may contain a violation."""
+"""Unfinished histories, runs and chaos sessions: never ok, because the missing part may contain a violation."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def test_check_of_an_unfinished_history_is_inconclusive(tmp_path, capsys, option
     assert any("unfinished" in reason for reason in document["reasons"])
 
 
-def test_tables_as_ndjson_stay_unfinished(tmp_path, capsys):
+def test_an_unfinished_history_stays_unfinished_as_ndjson(tmp_path, capsys):
     run = example(tmp_path / "run", complete=False)
     assert exit_code(["export", str(run), str(tmp_path / "run.ndjson")]) is ExitCode.OK
     assert exit_code(["check", str(tmp_path / "run.ndjson")]) is ExitCode.INCONCLUSIVE

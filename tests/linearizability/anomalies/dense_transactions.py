@@ -53,7 +53,7 @@ def dense_transactions(rng):
 
 
 def read(rng, tables, poll, sent, positions):
-    """Let a poll return some of the sent records, and cover arbitrary offsets."""
+    """Add some of the sent records to a poll, and positions that cover arbitrary offsets."""
     reached = {}
     for seq, (log, offset, value, key) in enumerate(rng.sample(sent, min(len(sent), rng.randrange(4)))):
         place = offset if rng.random() < 0.95 else None

@@ -62,7 +62,7 @@ class FaultyCluster:
         return len(healthy) >= 2 and len(self.isr - self.affected) >= 2 and self.now >= self.recovers_ns
 
     def start_recovery(self):
-        """Choose when the cluster will have recovered, before the allowed time is over."""
+        """Begin a new leader epoch, and choose when the cluster recovers, within the allowed time."""
         self.epoch += 1
         self.recovers_ns = self.now + int(self.rng.random() * (ALLOWED_S - 10) * SECOND)
 
@@ -75,7 +75,7 @@ class FaultyCluster:
             self.isr = set(NODES) & self.isr
 
     def produce(self, until_stable=False):
-        """Write a few produces one after the other, or as many as it takes to exceed the allowed time."""
+        """Write a few consecutive produces, or with `until_stable` enough of them to exceed the allowed time."""
         until = self.now + (ALLOWED_S + 20) * SECOND if until_stable else 0
         for _ in range(ALLOWED_S if until_stable else self.rng.randrange(1, 12)):
             if until_stable and self.now > until:
@@ -223,7 +223,7 @@ def _add_replica_reads(rng, tables, number, now):
 
 
 def unavailable(tables, rng):
-    """Let all produces fail after the last fault has healed, or while it affects one node of three."""
+    """Let all produces fail: after the last fault has healed, or while the last fault affects one node of three."""
     last = tables.rows["faults"][-1]
     begin, end = rng.choice([(last["inject_ns"], last["heal_ns"]), (last["heal_ns"], 10**18)])
     produces = [row for row in tables.rows["operations"] if row["f"] == "produce"]

@@ -8,7 +8,7 @@ FIRST_VALUE = 90_000
 
 
 def write_into(tables, steps):
-    """Write the steps after everything in a history, to two new partitions."""
+    """Write the steps to two new partitions, after all other operations of a history."""
     topic, operations = Topic.of(1, 0.0), tables.rows["operations"]
     times = [row[name] or 0 for row in operations for name in ("invoke_ns", "complete_ns")]
     topic.now_ns, topic.next_op_id, topic.next_value = max(times, default=0) + 1000, len(operations), FIRST_VALUE
@@ -19,7 +19,7 @@ def write_into(tables, steps):
 
 
 def planting(name):
-    """Return the function that plants a cycle anomaly."""
+    """Return a function that plants the cycle anomaly of this name."""
 
     def plant(tables, _):
         write_into(tables, INTERLEAVINGS[name])
@@ -29,7 +29,7 @@ def planting(name):
 
 
 def serial_steps(steps):
-    """Return the same transactions, each ending before the next begins, on a correct broker."""
+    """Return the same transactions one after the other, as a correct broker executes them."""
     return sorted((step[:3] for step in steps), key=lambda step: step[0])
 
 

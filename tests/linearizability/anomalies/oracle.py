@@ -15,7 +15,7 @@ from tests.linearizability.anomalies.oracle_runs import judge_run
 
 
 class Oracle:
-    """Judgement of a history, which is given as the members of run.json and {table: [row]}."""
+    """Judgement of one history: `run` has the members of run.json, and `tables` is {table: [row]}."""
 
     def __init__(self, run, tables):
         self.run = run
@@ -172,7 +172,7 @@ class Oracle:
     # ---- settings and faults
 
     def in_force(self, topic, name, aliases=()):
-        """Return [(value, time from which it applies)] of a property of a topic."""
+        """Return [(value, time from which the value applies)] of a property of a topic."""
 
         def given(fault):
             pairs = dict(part.split("=", 1) for part in (fault["argument"] or "").split(",") if "=" in part)

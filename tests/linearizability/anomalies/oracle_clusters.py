@@ -190,7 +190,11 @@ def outages(attempts):
 
 
 def isr_known(o, log, nodes, begin, end):
-    """Return when the ISR was last requested while no fault changed, if enough in-sync replicas remain; else None."""
+    """Return the time from which enough unaffected in-sync replicas are known; None if they are not known.
+
+    Without affected nodes, it is `begin`. Otherwise it is when the last usable ISR was requested. A report before
+    `begin` is usable if no fault had changed for the allowed time.
+    """
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
         return begin if isr_size(o, log) >= needed else None

@@ -17,7 +17,8 @@ NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
 def name_cycles(nodes, edges):
     """Return [(name, verdict, cycle)] for nodes that are ordered by age, and a set of edges (source, target, kind).
 
-    A cycle is a list of edges. The shortest cycle is chosen; if several are equally short, the lowest of them.
+    A cycle is a list of edges. Each component shows the shortest cycle through its lowest node that is on a cycle; if
+    several are equally short, the lowest of them.
     """
     all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
@@ -31,7 +32,7 @@ def name_cycles(nodes, edges):
         ]
 
     def lowest(component, choose):
-        """Return the lowest of the cycles that `choose` returns for a node, for the lowest node with any; else None."""
+        """Return the shortest cycle that `choose` returns for the lowest node with a cycle; None without one."""
         start = min((node for node in component if choose(node)), default=None)
         found = [] if start is None else choose(start)
         return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)
@@ -83,7 +84,7 @@ def cycles_from(start, edges):
 
 
 def components(nodes, edges, kinds):
-    """Return the strongly connected components of at least two nodes, by edges of some kinds."""
+    """Return the strongly connected components with at least two nodes in the graph of the edges of some kinds."""
     reachable = {node: reachable_from(node, edges, kinds) for node in nodes}
     return {
         frozenset(other for other in nodes if other in reachable[node] and node in reachable[other])
@@ -154,7 +155,7 @@ def dependencies(o, log, ops, rows):  # noqa: C901 - one loop for each kind of e
     """Add the edges of one log: {(source, target, kind): [(topic, partition, offset, source op, target op, value)]}."""
 
     def reader_of(op_id):
-        """Return the transaction in which an operation reads."""
+        """Return the committed transaction of a read; None if it has none or was invoked after the commit request."""
         key = o.txn_key(op_id)
         return key if key in ops and o.invoke(op_id) <= o.txn[key]["begun"] else None
 

@@ -75,7 +75,7 @@ def stale_fetches(log):
 
 
 def ownerships(log):
-    """Yield (group, generation, process, member, instance, begin, end)."""
+    """Yield (group, generation, process, member, instance, begin, end) for each ownership of the partition."""
     o = log.o
     for row in log.assignments:
         if row["event"] != "assigned" or row["group"] is None or row["generation"] is None:

@@ -305,5 +305,5 @@ class LogFacts:
 
 
 def within(at, end):
-    """Whether a promise that ends at a time is in force at another time."""
+    """Whether a promise that ends at `end` is in force at the time `at`."""
     return at < end or end == FOREVER

@@ -198,7 +198,7 @@ class ResponseAnomalies(LogFacts):
                 self.add("poll-skip", "permitted" if permitted else "violation", (first, op_id), offset, r["value"])
 
     def merged_begin(self, op_id, offset):
-        """Return the begin of the contiguous range of a read that contains an offset."""
+        """Return where the contiguous range around an offset begins in a read."""
         begin = offset
         while any(op == op_id and before <= begin - 1 < after for op, before, after, _ in self.ranges):
             begin -= 1

@@ -98,7 +98,10 @@ def is_covered(o, log, r):
 
 
 def missed(o, log, r):
-    """Return [(is promised, reads without the record)]: of the reads that break a promise, or of all if none does."""
+    """Return [(is promised, reads without the record)], empty if no read lacks the record.
+
+    If some of these reads break a promise, only they are returned.
+    """
     shown = {
         op_id: log.promised_at(r, op_id)
         for op_id, stable in log.covering(r["offset"]).items()

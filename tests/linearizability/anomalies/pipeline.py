@@ -53,7 +53,7 @@ class Pipeline:
         self.tables.add("positions", op_id=op, before=before, after=after, cause="read", **place)
 
     def rebalance(self):
-        """Assign the partition again, after its owner has revoked it or had a heartbeat rejected."""
+        """Assign the partition again, after its owner has revoked it or a heartbeat of the owner was rejected."""
         revokes = self.rng.random() < 0.5
         if self.owner is not None:
             if revokes:

@@ -6,7 +6,7 @@ from tests.linearizability.anomalies.histories import TOPIC
 
 
 def _acknowledged(tables):
-    """Return the non-transactional acks=all records that both final polls returned, by offset, and these polls."""
+    """Return the acks=all records outside of transactions that both final polls returned, and the ids of both polls."""
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     finals = [op_id for op_id, row in operations.items() if row["process"] in (40, 41) and row["f"] == "poll"]
     sends = [
@@ -139,7 +139,7 @@ def aborted_read(tables, rng):
 
 
 def _acknowledged_produces(tables, count):
-    """Return the produces that were acknowledged with acks=all, by invocation; None if there are fewer than `count`."""
+    """Return the ids of the produces acknowledged with acks=all, in order; None if there are fewer than `count`."""
     sends, _ = _acknowledged(tables)
     op_ids = sorted({send["op_id"] for send in sends})
     return op_ids if len(op_ids) >= count else None
@@ -257,7 +257,7 @@ def poll_regress(tables, rng):
 
 
 def _poll_again(tables, ranges):
-    """Add a consumer with one poll for each of some ranges; a poll returns what the last poll returned in its range."""
+    """Add a consumer with one poll per range, which returns the records of the history's last poll in this range."""
     final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
     read = [row for row in _reads(tables) if row["op_id"] == final]
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
@@ -314,7 +314,7 @@ def torn_transaction(tables, rng):
 
 
 def _sent_count(tables, own):
-    """Return the number of records that the transaction of some records sent."""
+    """Return the number of records that were sent in the transaction of the given records."""
     operations = tables.rows["operations"]
     one = operations[own[0]["op_id"]]
     return sum(

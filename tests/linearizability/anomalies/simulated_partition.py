@@ -1,7 +1,7 @@
 """Simulated partition: valid histories of one Kafka partition with clients and faults.
 
-They contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict of
-entries by offset. Operations take effect when they are invoked, and complete later.
+The histories contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict
+of entries by offset. Operations take effect when they are invoked, and complete later.
 """
 
 from dataclasses import dataclass, field
@@ -116,7 +116,7 @@ class SimulatedPartition:
         return epoch % 3 + 1
 
     def write_produce(self, process, outcome, entries, base, acks, idempotent, epoch=None, **columns):
-        """Write a produce. `epoch` is that of the acknowledging leader, by default the current one."""
+        """Write a produce. `epoch` is the epoch of the leader that acknowledges it (default: the current epoch)."""
         epoch = self.epoch if epoch is None else epoch
         is_known = outcome == "ok" and self.rng.random() < 0.7
         complete = self.now + self.rng.randrange(0, 30) if outcome != "info" or self.rng.random() < 0.5 else None
@@ -145,7 +145,7 @@ class SimulatedPartition:
         return op
 
     def produce_to_stale_leader(self):
-        """Acknowledge acks=1 by a leader of an older epoch; the records are truncated."""
+        """Write a produce with acks=1 that the previous leader acknowledged; its records are not in the log."""
         self.write_produce(0, "ok", self.batch(), self.end, 1, False, epoch=max(self.epoch - 1, 0))
 
     def transact(self):
