@@ -44,7 +44,7 @@ for number in range(10**9):
 
 
 def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
-    """A flush contains every operation that completed before it began, and two flush intervals are under a second."""
+    """A flush contains all operations that completed before the flush began; two flush intervals are under a second."""
     assert 2 * writer_module.FLUSH_INTERVAL_S < 1
     command = [sys.executable, "-c", CHILD, str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as child:
@@ -193,7 +193,7 @@ def poll_until_rejected(recorder):
         time.sleep(0.005)
 
 
-def test_caller_waiting_for_a_removed_directory_gets_an_error(tmp_path, monkeypatch):
+def test_waiting_caller_gets_an_error_if_the_directory_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_ROWS_MAX", 10)
     writer = HistoryWriter(tmp_path / "run", RUN)
     shutil.rmtree(tmp_path / "run" / "history")

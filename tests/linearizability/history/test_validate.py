@@ -124,7 +124,7 @@ def test_minus_one_is_read_as_null(tmp_path, name, column):
     assert all(in_memory.table(table).equals(history.table(table)) for table in tables)
 
 
-def test_every_nullable_offset_watermark_and_epoch_reads_minus_one_as_null():
+def test_minus_one_means_null_in_every_nullable_offset_watermark_and_epoch():
     returned = {"offset", "leader_epoch", "producer_epoch", "generation"}
     wanted = {
         (name, column.name)

@@ -1,4 +1,4 @@
-"""Importer of Jepsen's Kafka workload: anomalies by Jepsen's names, and every kind of damage."""
+"""Importer of Jepsen's Kafka workload: each of Jepsen's anomalies is found, and damage is reported with its line."""
 
 import json
 
@@ -35,7 +35,7 @@ def names(path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_anomalies_that_jepsen_names(tmp_path, case):
+def test_anomalies_of_jepsen_are_found(tmp_path, case):
     text, expected = CASES[case]
     if not expected <= KNOWN:
         pytest.skip(f"not judged yet: {', '.join(sorted(expected - KNOWN))}")
@@ -152,7 +152,7 @@ def test_damage_is_named_with_its_line(tmp_path, line, message):
     assert "\n" not in str(caught.value)
 
 
-def test_times(tmp_path):
+def test_invalid_times_are_rejected(tmp_path):
     path = tmp_path / "history.edn"
     path.write_text(edn(LOST) + edn("7 invoke poll [[:poll]]", first_time=2))
     with pytest.raises(HistoryError, match="line 7: time goes back, from 5 to 2"):

@@ -18,10 +18,10 @@ NO_LIMIT = Budget(time_s=None, memory_mb=None)
 
 
 def expected(history: list[Operation], model: Model) -> Verdict:
-    return Verdict.OK if by_key(history, model) else Verdict.VIOLATION
+    return Verdict.OK if is_linearizable_for_each_key(history, model) else Verdict.VIOLATION
 
 
-def by_key(history: list[Operation], model: Model) -> bool:
+def is_linearizable_for_each_key(history: list[Operation], model: Model) -> bool:
     key = model.partition or (lambda given: None)
     return all(
         is_linearizable([op for op in history if key(op.input) == one], model)

@@ -72,7 +72,7 @@ class Held:
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
 def test_memory_of_objects_referenced_only_by_states(engines, box):
-    """Each step adds a new text to the state, a tuple or an object with one. A text shared by states counts once."""
+    """A state is a tuple of texts or an object with such a tuple; a step adds a text. A shared text counts once."""
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
@@ -113,7 +113,7 @@ def test_memory_of_sets_of_states_that_double_with_each_step(engines):
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_objects_of_the_history_do_not_count(engines):
-    """Every state refers to texts of a hundred megabytes in total, which belong to the history, not to the search."""
+    """The states refer to texts of the history, a hundred megabytes in total, which are no memory of the search."""
     texts = [str(number) + "x" * 5_000_000 for number in range(20)]
     history = [
         Operation(op_id=number, input=("enqueue", text), output=None, invoke_ns=9 * number, complete_ns=9 * number + 8)

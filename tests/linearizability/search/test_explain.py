@@ -29,7 +29,7 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """Adding any other operations does not make the shrunk history linearizable, unless one of its own is optional."""
+    """No other operations make the shrunk history linearizable; some do if any one of its own may be left out."""
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]
@@ -45,7 +45,7 @@ def test_shrunk_histories_fail_and_need_each_operation(plan: str):
 
 
 def explainable(needed: list[Operation], others: list[Operation], model) -> bool:
-    """Whether these operations and some of the others are linearizable."""
+    """Whether the needed operations are linearizable together with none, some or all of the others."""
     return any(
         check([*needed, *some], model, BUDGET).verdict is Verdict.OK
         for count in range(len(others) + 1)

@@ -1,4 +1,4 @@
-"""Each model accepts a linearizable history, and rejects a history that differs in one output or time."""
+"""Each model accepts a linearizable history, and rejects a similar history that is not linearizable."""
 
 import pytest
 

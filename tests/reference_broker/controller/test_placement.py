@@ -28,7 +28,7 @@ def placements(draw, of=brokers):
 
 
 def most_even(sizes, count):
-    """Return the number of replicas per rack, ascending, if all racks with an unused broker take turns."""
+    """Return the sorted numbers of replicas per rack if all racks that have an unused broker take turns."""
     given = [0] * len(sizes)
     while sum(given) < count:
         least = min(

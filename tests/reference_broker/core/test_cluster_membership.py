@@ -34,7 +34,7 @@ def isr_sizes(cluster):
 
 
 def test_a_broker_deletes_removed_replicas_when_it_restarts(cluster):
-    """A topic was deleted and a replica reassigned while it was down."""
+    """While the broker was down, a topic was deleted and a replica reassigned."""
     moved = {**ORDERS, "name": "moved", "num_partitions": 1}
     cluster.request(1, "CreateTopics", 7, topics=[moved], timeout=5_000)
     cluster.run(1_000)

@@ -19,7 +19,7 @@ def cluster():
 
 
 def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate_only=False, **fields):
-    """Alter resources by changes (name, operation, value), and return error and message of each."""
+    """Apply changes (name, operation, value) to each resource, and return error and message for each resource."""
     requested = [
         {
             "resource_type": kind,
