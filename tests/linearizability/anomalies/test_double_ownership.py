@@ -68,7 +68,7 @@ def test_an_event_of_another_partition_shows_that_the_member_is_alive(tmp_path, 
         [(1, "assigned", 100), (2, "assigned", 200, 5), (1, "lost", 300)],
         # Reassigned within one generation, at the same time.
         [(1, "assigned", 100), (1, "revoked", 110), (2, "assigned", 110), (2, "revoked", 120)],
-        # One member is gone: it has no event after the assignment of the other (at 110, or at 100 as its own).
+        # The first owner may be gone: it has no event after the second assignment. At equal times, either is the first.
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 120)],
         [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110)],
         # Assigned and revoked at the same time.

@@ -214,7 +214,7 @@ class ScriptedController:
         return f"{''.join(map(str, now.replicas))}/{''.join(map(str, now.isr))}/{leader}"
 
     def propose(self, topic: str, isr: str, **fields: Any) -> Any:
-        """Send AlterPartition as the leader, with this ISR; `fields` override fields of the request and of its partition."""
+        """Send AlterPartition with this ISR as the leader; `fields` override those of the request and its partition."""
         now = self.partition(topic)
         broker_id = fields.pop("broker_id", now.leader)
         epochs = fields.pop("epochs", {})

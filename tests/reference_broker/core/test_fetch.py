@@ -19,13 +19,13 @@ def offsets(records):
     return [record.offset for found in decode_batches(records) for record in found.records]
 
 
-def test_at_the_end_there_is_nothing_and_no_error(broker):
+def test_a_fetch_at_the_log_end_returns_no_records_and_no_error(broker):
     response = broker.fetch(0)
     assert (response.error_code, response.records, response.high_watermark) == (0, b"", 0)
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 100])
-def test_outside_of_the_log(broker, offset):
+def test_an_offset_outside_of_the_log_is_rejected(broker, offset):
     broker.produce(batch(b"a", b"b"))
     response = broker.fetch(offset)
     assert response.error_code == ErrorCode.offset_out_of_range

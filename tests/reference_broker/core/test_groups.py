@@ -103,7 +103,7 @@ def test_an_unknown_partition(broker):
 
 
 def begin_to_delete_offsets(broker, monkeypatch, partitions=25):
-    """Delete a topic with committed offsets, until the first tombstones are appended, 10 in each event."""
+    """Start to delete a topic with committed offsets; return the group after the first event, with 10 tombstones."""
     monkeypatch.setattr(group_coordinator, "_TOMBSTONES_PER_EVENT", 10)
     broker.create_topic("large", partitions=partitions)
     commits = [{"partition_index": index, "committed_offset": 1} for index in range(partitions)]
@@ -136,7 +136,7 @@ def test_the_offsets_of_a_topic_that_is_created_again_meanwhile_stay(broker, mon
     assert len(group.committed("g")) == 15
 
 
-def test_tombstones_end_with_the_leadership(broker, monkeypatch):
+def test_no_tombstones_are_appended_after_a_resignation(broker, monkeypatch):
     group = begin_to_delete_offsets(broker, monkeypatch)
     broker.broker.groups.on_resignation(group.partition, broker.now)
     end_offset = group.partition.log.log_end_offset

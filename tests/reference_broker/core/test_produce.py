@@ -102,7 +102,7 @@ def test_create_time_is_not_returned(broker):
     assert broker.produce(batch(b"a")).log_append_time is None
 
 
-def test_a_duplicate_of_the_last_five_batches_gets_its_first_offset(broker):
+def test_a_duplicate_of_one_of_the_last_five_batches_gets_its_original_offset(broker):
     sent = [batch(b"x", producer_id=5, producer_epoch=0, base_sequence=number) for number in range(6)]
     assert [broker.produce(records).base_offset for records in sent] == [0, 1, 2, 3, 4, 5]
     assert [broker.produce(records).base_offset for records in sent[1:]] == [1, 2, 3, 4, 5]

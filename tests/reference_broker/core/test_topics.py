@@ -98,7 +98,7 @@ def test_a_name_twice_in_one_request(broker):
     assert result.error_code == ErrorCode.invalid_request
 
 
-def test_a_topic_created_again_is_another(broker):
+def test_a_topic_created_again_has_another_id_and_no_records(broker):
     first = broker.create_topic()
     broker.produce(batch(b"old"))
     [deleted] = broker.request("DeleteTopics", 6, topics=[{"name": None, "topic_id": first}]).responses
@@ -164,7 +164,7 @@ def test_all_topics_and_no_topics(broker):
 )
 def test_automatic_creation_needs_broker_and_client(enabled, allowed, created):
     broker = ScriptedBroker(auto_create_topics_enable=enabled, num_partitions="3")
-    for partitions in (0, 3 if created else 0):  # the first response has no topic, which is then created
+    for partitions in (0, 3 if created else 0):  # the topic is created after the first response
         [topic] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
         assert topic.error_code == (ErrorCode.none if partitions else ErrorCode.unknown_topic_or_partition)
         assert len(topic.partitions) == partitions
