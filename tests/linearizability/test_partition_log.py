@@ -42,7 +42,7 @@ def test_valid_cluster_under_faults_is_linearizable_until_a_record_is_lost(tmp_p
     assert (conflict is not None) is acknowledged
 
 
-def test_extreme_op_ids(tmp_path):
+def test_extreme_op_ids_are_accepted(tmp_path):
     tables = two_in_turn(0, 1, 2)
     for name in ("operations", "records", "positions"):
         for row in tables.rows[name]:
@@ -136,7 +136,7 @@ def test_tombstones_and_recreated_topics_are_rejected(tmp_path):
         (("delete_topic", 50, 60, "ok", TOPIC), False),
     ],
 )
-def test_topic_that_may_have_been_recreated(deletion, is_rejected):
+def test_topic_that_may_have_been_recreated_is_rejected_without_a_topic_id(deletion, is_rejected):
     """Two records have offset 0, which is valid for a topic that was deleted and created again."""
     f, begin_ns, end_ns, outcome, topic = deletion
     tables = two_in_turn(0, 0, 1)

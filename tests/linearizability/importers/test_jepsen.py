@@ -60,7 +60,7 @@ def test_most_cases_have_an_anomaly():
         lambda text: text.replace("{:index", '{#_ignored :error #error {:cause "a \\"b\\"" :via #{1 \\a}}, :index'),
     ],
 )
-def test_other_forms_of_edn(tmp_path, wrap):
+def test_other_forms_of_edn_are_read(tmp_path, wrap):
     path = tmp_path / "history.edn"
     path.write_text(wrap(edn(LOST)))
     assert names(path) == {"lost-write"}
@@ -162,7 +162,7 @@ def test_invalid_times_are_rejected(tmp_path):
         judge_file(path)
 
 
-def test_damaged_json(tmp_path):
+def test_damaged_json_is_rejected(tmp_path):
     path = tmp_path / "history.json"
     whole = as_json(path, edn(LOST))
     path.write_text(whole + "\n{")
@@ -180,7 +180,7 @@ def test_history_of_another_workload_is_rejected(tmp_path):
         judge_file(path)
 
 
-def test_surrogate_pairs_and_half_of_one(tmp_path):
+def test_surrogate_pairs_are_decoded_and_half_of_one_is_rejected(tmp_path):
     row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
     path = tmp_path / "history.edn"
     path.write_text(row % r"\ud83d\ude00")

@@ -147,7 +147,7 @@ def compare(seeds):
 
 
 @parametrize_count(4_000, nightly=200_000)
-def test_small_histories(count: int):
+def test_conflicts_of_small_histories_are_found_as_by_the_search(count: int):
     assert compare(range(count)) == {*product((True, False), repeat=2)}
 
 

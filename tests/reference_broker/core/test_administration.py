@@ -266,7 +266,7 @@ def test_a_reassignment_moves_the_records():
 # Log directories
 
 
-def test_log_directories(steady):
+def test_log_directories_are_described(steady):
     def described(topics):
         [result] = steady.request(1, "DescribeLogDirs", 4, topics=topics).results
         assert (result.error_code, result.log_dir) == (ErrorCode.none, "/data")

@@ -148,7 +148,7 @@ def test_producer_ids_from_two_controllers_are_disjoint(cluster):
     assert not set(first) & set(block())
 
 
-def test_a_broker_that_is_not_a_controller():
+def test_a_broker_that_is_not_a_controller_registers_and_shuts_down():
     cluster = Cluster(4, roles={4: "broker"})
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     assert image(cluster).brokers.keys() == {1, 2, 3, 4}

@@ -117,7 +117,7 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
         ),
     ],
 )
-def test_invalid_topic_values(cluster, name, value, expected):
+def test_invalid_topic_values_are_rejected(cluster, name, value, expected):
     assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [expected]
 
 

@@ -111,7 +111,7 @@ def test_the_clients_leader_epoch_is_checked(broker, epoch, error):
     assert broker.fetch(0, epoch=epoch).error_code == error
 
 
-def test_unknown_topics_by_name_and_by_id(broker):
+def test_unknown_topics_are_rejected_by_name_and_by_id(broker):
     assert broker.fetch(0, topic="nowhere").error_code == ErrorCode.unknown_topic_or_partition
     assert broker.fetch(0, partition=9).error_code == ErrorCode.unknown_topic_or_partition
     topic_id = broker.broker.image.topics["orders"].topic_id
