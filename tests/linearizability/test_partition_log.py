@@ -151,7 +151,7 @@ def test_topic_that_may_have_been_recreated_is_rejected_without_a_topic_id(delet
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
 
 
-def test_extreme_offsets_and_op_ids():
+def test_highest_offset_is_rejected_and_extreme_op_ids_are_judged():
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][1]["offset"] = 2**63 - 1
     with pytest.raises(HistoryError, match="operation 1 has the offset 9223372036854775807"):

@@ -123,7 +123,7 @@ def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeyp
         opened = recorder.invoke(9, "produce", [Sent(-1)], topic="t", partition=9)
         for number in range(4):
             with recorder.fault("cut", "1->2"), flushed(writer):
-                one_step(recorder, writer, number)
+                record_step(recorder, writer, number)
         recorder.complete(opened, "ok", base_offset=0)
         recorder.invoke(9, "poll")
         writer.close()
@@ -131,7 +131,7 @@ def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeyp
     assert len(copies) > 30
     last = 0
     for copy in copies:
-        last = max(last, judged(copy, last))
+        last = max(last, check_prefix(copy, last))
     assert last == 10
 
 
@@ -144,7 +144,7 @@ def flushed(writer):
         time.sleep(0.001)
 
 
-def one_step(recorder, writer, number):
+def record_step(recorder, writer, number):
     with flushed(writer):
         produce = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0)
         poll = recorder.invoke(2, "poll")
@@ -154,7 +154,7 @@ def one_step(recorder, writer, number):
     recorder.state(asked_ns=0, answered_ns=0, source="metadata")
 
 
-def judged(run_dir, at_least):
+def check_prefix(run_dir, at_least):
     """Assert that a prefix of the run has all rows of its completed operations; return the number of operations."""
     history = open_history(run_dir)
     validate(history)

@@ -46,7 +46,7 @@ def compare(plan: str, seeds: range) -> set[Verdict]:
 
 @parametrize_count(5_000, nightly=200_000)
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_model(plan: str, count: int):
+def test_verdicts_for_every_model_equal_the_oracle(plan: str, count: int):
     assert compare(plan, range(count // len(PLANS))) == {Verdict.OK, Verdict.VIOLATION}
 
 

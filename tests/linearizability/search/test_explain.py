@@ -75,7 +75,7 @@ def test_partial_linearizations_are_valid_and_end_before_the_blocked_operation(p
                     assert not ended_before, f"{name}: {later.op_id} ended before {op.op_id} was invoked"
 
 
-def test_stale_read_among_many_operations():
+def test_stale_read_is_explained_among_many_operations():
     """The explanation contains only the stale read and the write that it missed."""
     history = []
     for number in range(40):

@@ -162,7 +162,7 @@ def large(count, fetched=1000):
     return sends, fetches, reads
 
 
-def test_large_log_and_its_conflicts():
+def test_conflicts_of_a_large_log_are_found():
     sends, fetches, reads = large(100_000)
     assert find_log_conflict(sends, fetches, reads) is None
     for fetch, text in ((50, "passed offset"), (51, "returned value")):
@@ -196,7 +196,7 @@ def test_bad_input_is_rejected_and_the_row_named():
 
 
 @pytest.mark.parametrize("linearizable", [True, False])
-def test_highest_possible_offsets(linearizable):
+def test_highest_possible_offsets_are_judged(linearizable):
     high = 2**63 - 4
     sends = [(5, high, 0, 1, 0), (6, high + 1, 2, 3, 0)]
     whole = History(sends, [(4, 5, high, high + 2, high + 2)], [[(high, 5), (high + 1, 6)]])

@@ -123,7 +123,7 @@ def test_a_broker_is_unfenced_when_it_has_applied_its_registration(controller):
     assert controller.log.records[-1] == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
 
 
-def test_heartbeats_of_a_broker_that_is_unfenced_write_nothing(controller):
+def test_heartbeats_of_an_unfenced_broker_write_nothing(controller):
     controller.serve(1)
     end_offset = controller.log.end_offset
     controller.keep_alive(1, for_ms=3 * SESSION_MS)
