@@ -32,7 +32,7 @@ def commits(*steps):
     return tables
 
 
-def test_log_in_order_and_log_against_real_time():
+def test_log_against_real_time_is_a_violation():
     assert judged(two_in_turn(0, 1, 2), "append-log").verdict is Verdict.OK
     judgement = judged(two_in_turn(1, 0, 2), "append-log")
     (anomaly,) = judgement.anomalies
@@ -71,7 +71,7 @@ def test_unjudged_partition_makes_the_verdict_unknown():
         ([("commit_offsets", 5), ("commit_offsets", 3, "fail"), ("fetch_offsets", 3)], Verdict.VIOLATION),
     ],
 )
-def test_committed_offsets(steps, verdict):
+def test_committed_offsets_are_judged(steps, verdict):
     judgement = judged(commits(*steps), "committed-offset")
     assert judgement.verdict is verdict
     for anomaly in judgement.anomalies:
@@ -97,7 +97,7 @@ def test_offsets_that_were_deleted_are_not_judged(f):
 
 
 @pytest.mark.parametrize("f", ["delete_groups", "delete_consumer_group_offsets", "offset_delete", "describe_groups"])
-def test_offsets_that_were_deleted_are_not_lost(f):
+def test_offsets_that_were_deleted_are_not_reported_as_lost(f):
     tables = commits(("commit_offsets", 5), ("fetch_offsets", None), ("fetch_offsets", None))
     for row in tables.rows["offsets"]:
         row["topic_id"] = "A"

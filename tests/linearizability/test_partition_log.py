@@ -42,7 +42,7 @@ def test_valid_cluster_under_faults_is_linearizable_until_a_record_is_lost(tmp_p
     assert (conflict is not None) is acknowledged
 
 
-def test_extreme_op_ids(tmp_path):
+def test_extreme_op_ids_are_accepted(tmp_path):
     tables = two_in_turn(0, 1, 2)
     for name in ("operations", "records", "positions"):
         for row in tables.rows[name]:
@@ -136,7 +136,7 @@ def test_tombstones_and_recreated_topics_are_rejected(tmp_path):
         (("delete_topic", 50, 60, "ok", TOPIC), False),
     ],
 )
-def test_topic_that_may_have_been_recreated(deletion, is_rejected):
+def test_topic_that_may_have_been_recreated_is_rejected_without_a_topic_id(deletion, is_rejected):
     """Two records have offset 0, which is valid for a topic that was deleted and created again."""
     f, begin_ns, end_ns, outcome, topic = deletion
     tables = two_in_turn(0, 0, 1)
@@ -151,7 +151,7 @@ def test_topic_that_may_have_been_recreated(deletion, is_rejected):
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
 
 
-def test_extreme_offsets_and_op_ids():
+def test_highest_offset_is_rejected_and_extreme_op_ids_are_judged():
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][1]["offset"] = 2**63 - 1
     with pytest.raises(HistoryError, match="operation 1 has the offset 9223372036854775807"):

@@ -18,7 +18,7 @@ KafkaTool = Callable[..., str]
 def kafka_tool() -> KafkaTool:
     """Return a function that runs a main class of Apache Kafka and returns its output, with standard error.
 
-    It asserts that the exit code is 0, or not 0 with `fails=True`.
+    The function asserts that the exit code is 0, or not 0 with `fails=True`.
     """
     try:
         java, class_path = find_java().executable, JarLock.load(KAFKA_VERSION).class_path()

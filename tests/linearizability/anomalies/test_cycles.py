@@ -65,7 +65,7 @@ def arbitrary_graph(rng):
 
 
 def arbitrary_cyclic_history(rng):
-    """Return dense transactions, arbitrary steps, a shortest cycle, or a combination of these."""
+    """Return dense transactions, a shortest cycle, both of these, or arbitrary steps."""
     kind = rng.randrange(5)
     tables = dense_transactions(rng) if kind < 3 else Tables(topics={TOPIC: {}})
     if kind > 1:

@@ -1,4 +1,4 @@
-"""The definitions of anomalies on arbitrary histories (compared with the oracle), valid ones, and planted anomalies."""
+"""Judgements of arbitrary and valid histories, compared with the oracle; planted anomalies are found by name."""
 
 import random
 

@@ -10,7 +10,7 @@ OLD, NEW = 0, 1
 
 
 def judged(tmp_path, *, late_epoch, unclean="true"):
-    """Judge two acks=1 records: the first at 6601, read in the old epoch after healing; the second at 6600."""
+    """Return the verdicts of producer-order on two acks=1 records: 6601, read in the old epoch, and the later 6600."""
     settings = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
     tables = Tables(topics={TOPIC: settings}, cluster={})
     tables.add("faults", fault_id=0, kind="starve", target="1", argument=None, inject_ns=100, heal_ns=300)

@@ -48,7 +48,7 @@ def test_two_owners_without_operations_are_found(tmp_path, engine, events):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_event_of_another_partition_is_a_sign_of_life(tmp_path, engine):
+def test_an_event_of_another_partition_shows_that_the_member_is_alive(tmp_path, engine):
     tables = Tables(topics={TOPIC: {}})
     add_event(tables, 1, "assigned", 100)
     add_event(tables, 2, "assigned", 110)
@@ -68,7 +68,7 @@ def test_an_event_of_another_partition_is_a_sign_of_life(tmp_path, engine):
         [(1, "assigned", 100), (2, "assigned", 200, 5), (1, "lost", 300)],
         # Reassigned within one generation, at the same time.
         [(1, "assigned", 100), (1, "revoked", 110), (2, "assigned", 110), (2, "revoked", 120)],
-        # The member is gone: it has no event after the assignment of the other member, or at the same time.
+        # The first owner may be gone: it has no event after the second assignment. At equal times, either is the first.
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 120)],
         [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110)],
         # Assigned and revoked at the same time.

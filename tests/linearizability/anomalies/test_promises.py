@@ -80,7 +80,7 @@ def test_a_fault_with_a_long_text_is_judged(tmp_path, kind, target, argument):
         ('{"min.insync.replicas": 1}', ["1"]),
     ],
 )
-def test_the_settings_of_a_configuration_fault(argument, values):
+def test_settings_are_read_from_a_configuration_fault(argument, values):
     fault = Fault("configuration", TOPIC, argument, 200, 300)
     found = Settings({TOPIC: {}}, {}, (fault,)).in_force(TOPIC, "min.insync.replicas")
     assert [setting.value for setting in found] == values

@@ -112,7 +112,9 @@ def test_consumers_without_a_group_share_no_generation(tmp_path):
         (7, "info", True, {("producer-order", "violation")}),
     ],
 )
-def test_the_order_of_a_producer_with_an_unknown_id(tmp_path, producer_id, outcome, opened, expected):
+def test_producer_order_is_a_violation_unless_the_producer_id_may_have_changed(
+    tmp_path, producer_id, outcome, opened, expected
+):
     tables = Tables()
     first = sent(tables, 1, 10, 1 if outcome == "ok" else None, 1, outcome, producer_id=producer_id)
     tables.rows["operations"][first]["complete_ns"] = 30

@@ -78,7 +78,7 @@ def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_known_rows_are_not_returned_again(tmp_path, compacted):
-    """A follower that starts from the numbers of rows already known returns only the others."""
+    """A follower that is created with the number of known rows of each table returns only the rows after them."""
     run = SimulatedPartition(random.Random(2)).run(60).write(tmp_path / "run", files=4)
     for count in (0, 1, 7, 30, 10_000):
         history = open_history(run)

@@ -44,7 +44,7 @@ for number in range(10**9):
 
 
 def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
-    """A flush contains every operation that completed before it began, and two flush intervals are under a second."""
+    """A flush contains all operations that completed before the flush began; two flush intervals are under a second."""
     assert 2 * writer_module.FLUSH_INTERVAL_S < 1
     command = [sys.executable, "-c", CHILD, str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as child:
@@ -123,7 +123,7 @@ def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeyp
         opened = recorder.invoke(9, "produce", [Sent(-1)], topic="t", partition=9)
         for number in range(4):
             with recorder.fault("cut", "1->2"), flushed(writer):
-                one_step(recorder, writer, number)
+                record_step(recorder, writer, number)
         recorder.complete(opened, "ok", base_offset=0)
         recorder.invoke(9, "poll")
         writer.close()
@@ -131,7 +131,7 @@ def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeyp
     assert len(copies) > 30
     last = 0
     for copy in copies:
-        last = max(last, judged(copy, last))
+        last = max(last, check_prefix(copy, last))
     assert last == 10
 
 
@@ -144,7 +144,7 @@ def flushed(writer):
         time.sleep(0.001)
 
 
-def one_step(recorder, writer, number):
+def record_step(recorder, writer, number):
     with flushed(writer):
         produce = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0)
         poll = recorder.invoke(2, "poll")
@@ -154,7 +154,7 @@ def one_step(recorder, writer, number):
     recorder.state(asked_ns=0, answered_ns=0, source="metadata")
 
 
-def judged(run_dir, at_least):
+def check_prefix(run_dir, at_least):
     """Assert that a prefix of the run has all rows of its completed operations; return the number of operations."""
     history = open_history(run_dir)
     validate(history)
@@ -193,7 +193,7 @@ def poll_until_rejected(recorder):
         time.sleep(0.005)
 
 
-def test_caller_waiting_for_a_removed_directory_gets_an_error(tmp_path, monkeypatch):
+def test_waiting_caller_gets_an_error_if_the_directory_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_ROWS_MAX", 10)
     writer = HistoryWriter(tmp_path / "run", RUN)
     shutil.rmtree(tmp_path / "run" / "history")

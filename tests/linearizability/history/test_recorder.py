@@ -24,7 +24,7 @@ def ticking():
     return itertools.count(1000).__next__
 
 
-def test_operation_of_each_kind(tmp_path):
+def test_operations_of_each_kind_are_recorded(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer, clock=ticking())
         recorder.topic("orders", {"cleanup.policy": "delete"})

@@ -90,7 +90,7 @@ def test_file_that_is_not_a_json_object_is_rejected(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_directory_without_a_run(tmp_path):
+def test_directory_without_a_run_is_rejected(tmp_path):
     with pytest.raises(NotARunError, match=r"it has no run\.json"):
         RunInfo.read(tmp_path)
     with pytest.raises(NotARunError, match="no such directory"):

@@ -61,7 +61,7 @@ REQUIRED = [(name, column.name) for name, columns in COLUMNS.items() for column 
 
 
 @pytest.mark.parametrize(("name", "column"), REQUIRED)
-def test_null_in_a_required_column(tmp_path, name, column):
+def test_null_in_a_required_column_is_rejected(tmp_path, name, column):
     row = len(valid_tables()[name]) - 1
     message = rejection(tmp_path, changed(name, row, **{column: None}))
     assert message.startswith(f"table {name}, row {row} (")
@@ -72,7 +72,7 @@ CLOSED = [(name, column.name) for name, columns in COLUMNS.items() for column in
 
 
 @pytest.mark.parametrize(("name", "column"), CLOSED)
-def test_unknown_value_of_an_enumerated_column(tmp_path, name, column):
+def test_unknown_value_of_an_enumerated_column_is_rejected(tmp_path, name, column):
     message = rejection(tmp_path, changed(name, 0, **{column: "OK"}))
     assert message.startswith(f"table {name}, row 0 (")
     assert f"): {column} is 'OK'; known are " in message
@@ -82,7 +82,7 @@ BOUNDED = [(name, column.name) for name, columns in COLUMNS.items() for column i
 
 
 @pytest.mark.parametrize(("name", "column"), BOUNDED)
-def test_number_below_the_minimum(tmp_path, name, column):
+def test_number_below_the_minimum_is_rejected(tmp_path, name, column):
     below = -2 if (name, column) in [*UNKNOWN, ("operations", "producer_id")] else -1
     message = rejection(tmp_path, changed(name, 0, **{column: below}))
     assert message.startswith(f"table {name}, row 0 (")
@@ -98,12 +98,12 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("name", "column"), COUNTED)
-def test_number_above_the_maximum(tmp_path, name, column):
+def test_number_above_the_maximum_is_rejected(tmp_path, name, column):
     message = rejection(tmp_path, changed(name, 0, **{column: 2**62 + 1}))
     assert f"): {column} is {2**62 + 1}; it is never above " in message
 
 
-def test_any_producer_id_of_64_bits(tmp_path):
+def test_any_producer_id_of_64_bits_is_valid(tmp_path):
     tables = changed("operations", 0, producer_id=2**63 - 1)
     validate(open_history(write_history(tmp_path / "run", tables)))
     assert is_valid(tables)
@@ -124,7 +124,7 @@ def test_minus_one_is_read_as_null(tmp_path, name, column):
     assert all(in_memory.table(table).equals(history.table(table)) for table in tables)
 
 
-def test_every_nullable_offset_watermark_and_epoch_reads_minus_one_as_null():
+def test_minus_one_means_null_in_every_nullable_offset_watermark_and_epoch():
     returned = {"offset", "leader_epoch", "producer_epoch", "generation"}
     wanted = {
         (name, column.name)
@@ -322,7 +322,7 @@ def test_reported_row_does_not_depend_on_the_batch_size(tmp_path, monkeypatch, t
     assert rejection(tmp_path, tables) == message
 
 
-def test_text_that_is_not_utf8(tmp_path):
+def test_text_that_is_not_utf8_is_rejected(tmp_path):
     run_dir = write_history(tmp_path / "run", valid_tables())
     path = run_dir / "history" / "records.parquet"
     table = pq.read_table(path)

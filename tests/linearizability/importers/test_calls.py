@@ -85,14 +85,14 @@ def test_every_model_returns_the_same_verdict_for_a_file_and_for_operations(verd
     assert seen == {Verdict.OK, Verdict.VIOLATION}
 
 
-def test_log_jepsen_rows(verdict_of):
+def test_jepsen_log_of_a_compare_and_set_register(verdict_of):
     assert verdict_of(CAS, "compare-and-set") is Verdict.OK
     assert verdict_of(CAS.replace(":value 2, :time 60", ":value 9, :time 60"), "compare-and-set") is Verdict.OK
     assert verdict_of(CAS.replace(":value 2, :time 60", ":value 1, :time 60"), "compare-and-set") is Verdict.VIOLATION
     assert verdict_of(CAS.replace(":type :fail, :f :cas", ":type :info, :f :cas"), "compare-and-set") is Verdict.OK
 
 
-def test_set_jepsen_rows(verdict_of):
+def test_jepsen_log_of_a_set(verdict_of):
     rows = [
         {"process": 0, "type": "invoke", "f": "add", "value": 7},
         {"process": 0, "type": "ok", "f": "add", "value": 7},
@@ -263,7 +263,7 @@ def in_turn(*calls):
     return lines(*rows)
 
 
-def test_values_equal_to_those_of_a_model_are_values(verdict_of):
+def test_null_is_a_value_and_true_is_distinct_from_1(verdict_of):
     taken = ["acquire", "r", None], 0
     assert verdict_of(in_turn(taken, (["acquire", "r", "b"], 1)), "leadership-lease") is Verdict.VIOLATION
     assert verdict_of(in_turn(taken, (["acquire", "r", "b"], None)), "leadership-lease") is Verdict.OK

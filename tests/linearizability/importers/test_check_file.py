@@ -83,7 +83,7 @@ def test_single_table_of_a_run_is_rejected(tmp_path):
         judge_file(path)
 
 
-def test_register(tmp_path):
+def test_etcd_log_is_judged_as_a_register(tmp_path):
     path = tmp_path / "log"
     path.write_text(REGISTER)
     found = judge_file(path)
@@ -153,7 +153,7 @@ def test_damage_is_named_with_its_line(tmp_path, text, message):
         judge_file(path)
 
 
-def test_truncated_compressed_file(tmp_path):
+def test_truncated_compressed_file_is_rejected(tmp_path):
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(b"".join(json.dumps(n).encode() for n in range(90_000)))[:-900])
     with pytest.raises(HistoryError, match=f"{path}"):

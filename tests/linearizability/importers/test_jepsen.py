@@ -1,4 +1,4 @@
-"""Importer of Jepsen's Kafka workload: anomalies by Jepsen's names, and every kind of damage."""
+"""Importer of Jepsen's Kafka workload: each of Jepsen's anomalies is found, and damage is reported with its line."""
 
 import json
 
@@ -35,7 +35,7 @@ def names(path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_anomalies_that_jepsen_names(tmp_path, case):
+def test_anomalies_of_jepsen_are_found(tmp_path, case):
     text, expected = CASES[case]
     if not expected <= KNOWN:
         pytest.skip(f"not judged yet: {', '.join(sorted(expected - KNOWN))}")
@@ -60,7 +60,7 @@ def test_most_cases_have_an_anomaly():
         lambda text: text.replace("{:index", '{#_ignored :error #error {:cause "a \\"b\\"" :via #{1 \\a}}, :index'),
     ],
 )
-def test_other_forms_of_edn(tmp_path, wrap):
+def test_other_forms_of_edn_are_read(tmp_path, wrap):
     path = tmp_path / "history.edn"
     path.write_text(wrap(edn(LOST)))
     assert names(path) == {"lost-write"}
@@ -152,7 +152,7 @@ def test_damage_is_named_with_its_line(tmp_path, line, message):
     assert "\n" not in str(caught.value)
 
 
-def test_times(tmp_path):
+def test_invalid_times_are_rejected(tmp_path):
     path = tmp_path / "history.edn"
     path.write_text(edn(LOST) + edn("7 invoke poll [[:poll]]", first_time=2))
     with pytest.raises(HistoryError, match="line 7: time goes back, from 5 to 2"):
@@ -162,7 +162,7 @@ def test_times(tmp_path):
         judge_file(path)
 
 
-def test_damaged_json(tmp_path):
+def test_damaged_json_is_rejected(tmp_path):
     path = tmp_path / "history.json"
     whole = as_json(path, edn(LOST))
     path.write_text(whole + "\n{")
@@ -180,7 +180,7 @@ def test_history_of_another_workload_is_rejected(tmp_path):
         judge_file(path)
 
 
-def test_surrogate_pairs_and_half_of_one(tmp_path):
+def test_surrogate_pairs_are_decoded_and_half_of_one_is_rejected(tmp_path):
     row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
     path = tmp_path / "history.edn"
     path.write_text(row % r"\ud83d\ude00")

@@ -30,7 +30,7 @@ def lost_write():
     return picture_of(EXAMPLES / "lost-write", "lost-write")
 
 
-def test_it_shows_operations_by_process_and_marks_the_evidence(lost_write):
+def test_picture_shows_operations_by_process_and_marks_the_evidence(lost_write):
     bars = {bar.name: bar for bar in lost_write.bars}
     assert bars["121"].mark is Mark.EVIDENCE
     assert bars["121"].label == "produce 4 @ 65-68"
@@ -64,7 +64,7 @@ def test_operations_of_other_partitions_are_left_out_and_counted(lost_write):
     assert lost_write.notes[0] == f"{249 - len(shown)} operations of 249 left out because they did not touch orders-2."
 
 
-def test_a_window_keeps_the_evidence_and_shows_where_it_was_cut():
+def test_a_window_keeps_the_evidence_and_notes_what_was_left_out():
     picture = picture_of(EXAMPLES / "lost-write", "lost-write", bars_max=4)
     shown = {bar.name for lane in picture.lanes if lane.kind is LaneKind.PROCESS for bar in lane.bars}
     assert {"121", "133"} <= shown
@@ -80,7 +80,7 @@ def test_evidence_from_another_partition_is_labelled_with_it():
     assert picture.first_bad.name == "241"
 
 
-def test_a_value_that_stands_twice_has_a_row_for_each_place(tmp_path):
+def test_a_value_at_two_offsets_has_a_row_for_each(tmp_path):
     history = Tables(topics={"t": {}})
     sent = history.op(0, "produce", 0, 1, acks=-1, producer_id=1, producer_epoch=0)
     history.record(sent, 0, "send", "t", 0, 3, 70)
@@ -92,7 +92,7 @@ def test_a_value_that_stands_twice_has_a_row_for_each_place(tmp_path):
     assert [(row.offset, row.value, row.is_evidence) for row in log.rows] == [(3, "70", True), (40, "70", True)]
 
 
-def test_without_positions_a_read_passed_what_lies_between_its_records(tmp_path):
+def test_without_positions_a_read_passed_the_offsets_between_its_records(tmp_path):
     history = Tables(topics={"t": {}})
     sent = history.op(0, "produce", 0, 1, acks=-1)
     read = history.op(1, "fetch", 5, 6, isolation="read_uncommitted")

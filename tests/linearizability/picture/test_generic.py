@@ -1,4 +1,4 @@
-"""The picture of what the generic checker found."""
+"""The picture of a violation that the generic checker found."""
 
 import random
 
@@ -39,7 +39,7 @@ def bars_by_name(picture):
     return {bar.name: bar for bar in picture.bars}
 
 
-def test_it_shows_lanes_bars_and_the_first_bad_operation():
+def test_picture_shows_lanes_bars_and_the_first_bad_operation():
     picture = draw_verification(check(HISTORY, compare_and_set()))
     assert [(lane.name, [bar.name for bar in lane.bars]) for lane in picture.lanes] == [
         ("process a", ["1", "4"]),
@@ -57,7 +57,7 @@ def test_it_shows_lanes_bars_and_the_first_bad_operation():
     assert not picture.notes
 
 
-def test_orders_tell_the_state_before_and_after_each_step():
+def test_orders_show_the_state_before_and_after_each_step():
     picture = draw_verification(check(HISTORY, compare_and_set()))
     names = [bar.name for bar in picture.bars]
     longest = picture.orders[0]
@@ -118,13 +118,13 @@ def test_only_the_subhistory_in_violation_is_drawn():
     assert [lane.name for lane in picture.lanes] == ["no process"]
 
 
-def test_there_is_nothing_to_draw_of_a_lawful_history():
+def test_a_valid_history_has_no_picture():
     with pytest.raises(ValueError, match="no violation"):
         draw_verification(check(HISTORY[:2], compare_and_set()))
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_any_violation_of_any_model_has_a_picture_whose_orders_hold(plan):
+def test_any_violation_of_any_model_has_a_picture_with_valid_orders(plan):
     """In each order of the picture, the model and the times permit each step after the previous one."""
     rng = random.Random(plan)
     drawn = 0

@@ -17,21 +17,21 @@ def test_a_short_history_is_shown_whole():
     assert around(5, [2], 10) == [0, 1, 2, 3, 4]
 
 
-def test_one_place_is_shown_with_as_much_to_either_side():
+def test_one_place_is_shown_with_equal_numbers_on_both_sides():
     assert around(1000, [500], 7) == [497, 498, 499, 500, 501, 502, 503]
 
 
-def test_places_far_apart_have_a_stretch_each():
+def test_distant_places_are_shown_as_separate_ranges():
     assert around(1000, [10, 900], 6) == [9, 10, 11, 899, 900, 901]
     assert gaps([9, 10, 11, 899, 900, 901]) == [(3, 887)]
 
 
-def test_what_is_named_first_stays_where_there_is_no_room_for_all():
+def test_the_first_places_are_kept_if_not_all_fit():
     assert around(1000, [700, 3, 5, 9], 2) == [3, 700]
 
 
 @given(counts, places, st.integers(1, 60), places)
-def test_it_keeps_to_the_limit_and_to_what_must_be_seen(count, focus, limit, beside):
+def test_the_limit_is_respected_and_the_first_places_are_kept(count, focus, limit, beside):
     shown = kept(count, focus, limit, beside)
     assert shown == sorted(set(shown))
     assert len(shown) <= max(limit, 1)
@@ -41,7 +41,7 @@ def test_it_keeps_to_the_limit_and_to_what_must_be_seen(count, focus, limit, bes
 
 
 @given(counts, places, st.integers(1, 60))
-def test_the_gaps_are_what_is_missing_between(count, focus, limit):
+def test_gaps_count_the_places_that_are_not_shown(count, focus, limit):
     shown = kept(count, focus, limit)
     assert sum(skipped for _, skipped in gaps(shown)) == shown[-1] - shown[0] + 1 - len(shown)
 

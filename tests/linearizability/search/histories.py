@@ -120,7 +120,7 @@ PLANS: dict[str, tuple[Callable[[], Model], Input, Outputs]] = {
 
 
 def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
-    """Generate a history with random outputs, or with the outputs of a correct system; some of these are changed."""
+    """Generate a history with random outputs, or with those of a correct system, a tenth of them replaced at random."""
     make, generate_input, outputs = PLANS[plan]
     ticks = rng.choice([size, 2 * size, 4 * size])
     history = []
@@ -137,7 +137,10 @@ def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
 
 
 def _with_correct_outputs(history, model, outputs, rng):
-    """Return the operations with outputs of the model, each applied to it at a random moment of its interval."""
+    """Apply each operation to the model at a random moment of its interval, and return the operations with outputs.
+
+    An operation is left out if the model permits none of its outputs.
+    """
     states, done = {}, []
     for op in sorted(history, key=lambda op: rng.uniform(op.invoke_ns, op.complete_ns)):
         key = model.partition(op.input) if model.partition else None

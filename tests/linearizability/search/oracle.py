@@ -29,7 +29,7 @@ def _can_complete(left: list[Operation], state: object, model: Model) -> bool:
 
 
 def earliest_blocked(history: list[Operation], model: Model) -> set[object]:
-    """Return the ids of the operations with the earliest completion that cannot be placed."""
+    """Return the ids of the operations that complete at the first time at which the history is not linearizable."""
     done = sorted((op for op in history if op.outcome is Outcome.OK), key=lambda op: op.complete_ns)
     for index in range(len(done)):
         now_ns = done[index].complete_ns
@@ -52,7 +52,7 @@ def _open(operation: Operation) -> Operation:
 
 
 def _with_known_outputs(model: Model) -> Model:
-    """Return a model that also accepts a pair (input, output) as input, for an unknown outcome with known output."""
+    """Return a model that also accepts an input (input, output): of an open operation that later has this output."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):

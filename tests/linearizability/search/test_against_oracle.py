@@ -18,10 +18,10 @@ NO_LIMIT = Budget(time_s=None, memory_mb=None)
 
 
 def expected(history: list[Operation], model: Model) -> Verdict:
-    return Verdict.OK if by_key(history, model) else Verdict.VIOLATION
+    return Verdict.OK if is_linearizable_for_each_key(history, model) else Verdict.VIOLATION
 
 
-def by_key(history: list[Operation], model: Model) -> bool:
+def is_linearizable_for_each_key(history: list[Operation], model: Model) -> bool:
     key = model.partition or (lambda given: None)
     return all(
         is_linearizable([op for op in history if key(op.input) == one], model)
@@ -46,7 +46,7 @@ def compare(plan: str, seeds: range) -> set[Verdict]:
 
 @parametrize_count(5_000, nightly=200_000)
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_model(plan: str, count: int):
+def test_verdicts_for_every_model_equal_the_oracle(plan: str, count: int):
     assert compare(plan, range(count // len(PLANS))) == {Verdict.OK, Verdict.VIOLATION}
 
 

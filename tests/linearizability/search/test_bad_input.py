@@ -82,7 +82,7 @@ def test_invalid_history_is_rejected(history, message):
         check(history, register(0))
 
 
-def test_unusual_but_valid_histories():
+def test_unusual_but_valid_histories_are_accepted():
     never_returned = op("a", 0, None, process=1, outcome=Outcome.INFO)
     assert check([never_returned, op("b", 4, 6, process=1)], register(0)).verdict is Verdict.OK
     touching = [op("a", 0, 5, process=1), op("b", 5, 6, process=1), op("c", 6, 6, process=1)]
@@ -130,7 +130,7 @@ ENGINES = [(EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)]
 
 @pytest.mark.parametrize("engines", ENGINES)
 @pytest.mark.parametrize("pure", [True, False])
-def test_model_that_raises(engines, pure):
+def test_error_of_step_names_the_model_the_state_and_the_operation(engines, pure):
     def step(state, given, output):
         if given == "bad":
             raise ZeroDivisionError("by nothing\nat all")
@@ -144,7 +144,7 @@ def test_model_that_raises(engines, pure):
 
 
 @pytest.mark.parametrize("engines", ENGINES)
-def test_operation_wrongly_declared_pure(engines):
+def test_operation_wrongly_declared_pure_is_an_error(engines):
     model = Model(name="impure", init=lambda: 0, step=lambda state, given, output: state + 1, pure=lambda *_: True)
     with pytest.raises(
         ModelError, match=r"model impure, state 0, operation .*: declared pure, but changed the state to 1"
@@ -181,7 +181,7 @@ def test_rejection_in_a_wrong_form_is_an_error(engines, pure, returned, message)
         ((REJECTED,), (), "init: it returned Rejected"),
     ],
 )
-def test_invalid_states_of_a_nondeterministic_model(engines, init, returned, message):
+def test_invalid_states_of_a_nondeterministic_model_are_errors(engines, init, returned, message):
     model = Model(name="slip", init=lambda: init, step=lambda *_: returned, nondeterministic=True)
     with pytest.raises(ModelError, match=rf"^model slip.*{message}"):
         check([op(1, 0, 1)], model, engines=engines)
@@ -222,14 +222,14 @@ def test_model_with_failing_descriptions_keeps_its_verdict():
 
 
 @pytest.mark.parametrize("history", [[op(1, 0, 1, process=1)], [event("invoke", 1, process=1)]])
-def test_pipelined_function_that_raises(history):
+def test_error_of_pipelined_names_the_model_and_the_input(history):
     model = Model(name="fragile", init=lambda: 0, step=lambda state, *_: state, pipelined=lambda given: given.none)
     with pytest.raises(ModelError, match=r"^model fragile: pipelined: input \('read',\): AttributeError: "):
         check(history, model)
 
 
 @pytest.mark.parametrize("broken", ["init", "pure", "partition"])
-def test_other_functions_that_raise(broken):
+def test_error_of_another_function_names_the_model(broken):
     def fails(*_):
         raise KeyError(broken)
 
@@ -238,6 +238,6 @@ def test_other_functions_that_raise(broken):
         check([op(1, 0, 1)], Model(name="fragile", **functions))
 
 
-def test_input_unknown_to_the_model():
+def test_input_unknown_to_the_model_is_an_error():
     with pytest.raises(ModelError, match=r"ValueError: no such operation: 'swap'; known are read, write, cas"):
         check([op(1, 0, 1, given=("swap", 1))], compare_and_set(0))

@@ -30,7 +30,7 @@ def hard_queue(size: int = 24) -> list[Operation]:
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
-def test_steps(engines):
+def test_search_ends_at_the_budget_of_steps(engines):
     outcome = check(hard_queue(), fifo_queue(), Budget(steps=5_000, time_s=None), engines=engines).outcomes[0]
     assert outcome.verdict is Verdict.UNKNOWN
     assert outcome.reason == "the budget of 5000 steps was used up"
@@ -38,7 +38,7 @@ def test_steps(engines):
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
-def test_time(engines):
+def test_search_ends_at_the_budget_of_time(engines):
     """The clock advances ten milliseconds with each reading."""
     readings = iter(range(0, 10**15, 10_000_000))
     outcome = check(
@@ -50,7 +50,7 @@ def test_time(engines):
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
-def test_memory(engines):
+def test_search_ends_at_the_budget_of_memory(engines):
     """The search stops at the limit, and its estimate is near the allocated memory."""
     tracemalloc.start()
     try:
@@ -71,8 +71,8 @@ class Held:
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
-def test_memory_of_objects_referenced_only_by_states(engines, box):
-    """Each step adds a new text to the state, a tuple or an object with one. A text shared by states counts once."""
+def test_memory_of_objects_referenced_only_by_states_counts(engines, box):
+    """A state is a tuple of texts or an object with such a tuple; a step adds a text. A shared text counts once."""
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
@@ -94,7 +94,7 @@ def test_memory_of_objects_referenced_only_by_states(engines, box):
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
-def test_memory_of_sets_of_states_that_double_with_each_step(engines):
+def test_memory_of_sets_of_states_that_double_with_each_step_is_bounded(engines):
     def step(state, given, output):
         return ((*state, str(given) + "x" * 50_000), state) if given else ()
 
@@ -113,7 +113,7 @@ def test_memory_of_sets_of_states_that_double_with_each_step(engines):
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_objects_of_the_history_do_not_count(engines):
-    """Every state refers to texts of a hundred megabytes in total, which belong to the history, not to the search."""
+    """The states refer to texts of the history, a hundred megabytes in total, which are no memory of the search."""
     texts = [str(number) + "x" * 5_000_000 for number in range(20)]
     history = [
         Operation(op_id=number, input=("enqueue", text), output=None, invoke_ns=9 * number, complete_ns=9 * number + 8)
@@ -126,19 +126,19 @@ def test_objects_of_the_history_do_not_count(engines):
 
 @pytest.mark.parametrize("limit", ["steps", "time_s", "memory_mb"])
 @pytest.mark.parametrize("value", [math.nan, -1, "7"])
-def test_invalid_limit(limit, value):
+def test_invalid_limit_is_rejected(limit, value):
     with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither None nor a number of at least 0"):
         Budget(**{limit: value})
 
 
 @pytest.mark.parametrize("value", [math.inf, 1e300])
-def test_unlimited_budget(value):
+def test_infinite_budget_is_no_limit(value):
     history = [Operation(op_id=1, input=("get", "a"), output="?", invoke_ns=0, complete_ns=1)]
     budget = Budget(steps=value, time_s=value, memory_mb=value)
     assert check(history, key_value(), budget).verdict is Verdict.VIOLATION
 
 
-def test_fraction_of_a_megabyte():
+def test_memory_budget_may_be_a_fraction_of_a_megabyte():
     outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=0.5, time_s=None)).outcomes[0]
     assert outcome.reason == "the memory budget of 0.5 MB was used up"
 

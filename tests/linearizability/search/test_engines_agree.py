@@ -31,5 +31,5 @@ def compare(plan: str, seeds: range) -> set[str]:
 
 @parametrize_count(1_200, nightly=100_000)
 @pytest.mark.parametrize("plan", PLANS)
-def test_longer_histories(plan: str, count: int):
+def test_engines_agree_on_longer_histories(plan: str, count: int):
     assert compare(plan, range(count // len(PLANS))) == {"ok", "violation"}

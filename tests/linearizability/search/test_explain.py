@@ -29,7 +29,7 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """Adding any other operations does not make the shrunk history linearizable, unless one of its own is optional."""
+    """No other operations make the shrunk history linearizable; some do if any one of its own may be left out."""
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]
@@ -45,7 +45,7 @@ def test_shrunk_histories_fail_and_need_each_operation(plan: str):
 
 
 def explainable(needed: list[Operation], others: list[Operation], model) -> bool:
-    """Whether these operations and some of the others are linearizable."""
+    """Whether the needed operations are linearizable together with none, some or all of the others."""
     return any(
         check([*needed, *some], model, BUDGET).verdict is Verdict.OK
         for count in range(len(others) + 1)
@@ -75,7 +75,7 @@ def test_partial_linearizations_are_valid_and_end_before_the_blocked_operation(p
                     assert not ended_before, f"{name}: {later.op_id} ended before {op.op_id} was invoked"
 
 
-def test_stale_read_among_many_operations():
+def test_stale_read_is_explained_among_many_operations():
     """The explanation contains only the stale read and the write that it missed."""
     history = []
     for number in range(40):

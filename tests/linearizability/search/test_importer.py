@@ -35,7 +35,7 @@ STORE = """\
 """
 
 
-def test_register(tmp_path):
+def test_etcd_log_is_read_as_events_of_a_register(tmp_path):
     log = tmp_path / "register.log"
     log.write_text(ETCD)
     events = read_etcd_log(log)
@@ -49,7 +49,7 @@ def test_register(tmp_path):
     assert check(read_etcd_log(log), compare_and_set()).verdict is Verdict.VIOLATION
 
 
-def test_key_value_store(tmp_path):
+def test_key_value_log_is_judged_by_key(tmp_path):
     log = tmp_path / "store.txt"
     log.write_text(STORE)
     verification = check(read_key_value_log(log), key_value())
@@ -140,7 +140,7 @@ def test_lines_of_other_loggers_and_of_the_nemesis_are_skipped(verdict_of):
 
 
 @pytest.mark.parametrize(("end", "permitted"), [("info", {"", "a"}), ("fail", {""}), ("ok", {"a"})])
-def test_store_with_calls_of_unknown_outcome(verdict_of, end, permitted):
+def test_outcome_of_a_put_is_respected(verdict_of, end, permitted):
     put = ':f :put, :key "k", :value "a"}\n'
     for value in ("", "a"):
         text = f"{{:process 0, :type :invoke, {put}{{:process 0, :type :{end}, {put}"

@@ -1,4 +1,4 @@
-"""Conflicts of a partition log found from its columns, compared with a search of every order."""
+"""Conflicts in a partition log: the result of `find_log_conflict`, compared with a search of every order."""
 
 import random
 from dataclasses import replace
@@ -19,6 +19,7 @@ class History:
     """Operations on one log.
 
     Sends are (value, offset or -1, invoke, complete, ending), fetches (invoke, complete, before, after, watermark).
+    For each fetch, `reads` has a list of (offset, value).
 
     The values in `may_abort` may belong to aborted transactions; the fetches in `committed_only` are read_committed.
     """
@@ -70,7 +71,7 @@ def random_history(rng):
 
 
 def is_valid(history, linearizable):
-    """Whether any order that time allows is valid, with any offset for each record of unknown offset."""
+    """Whether some order that respects real time is valid, for some choice of the unknown offsets."""
     choices = []
     for _, offset, _, _, ending in history.sends:
         if ending is Ending.FAIL:
@@ -146,12 +147,12 @@ def compare(seeds):
 
 
 @parametrize_count(4_000, nightly=200_000)
-def test_small_histories(count: int):
+def test_conflicts_of_small_histories_are_found_as_by_the_search(count: int):
     assert compare(range(count)) == {*product((True, False), repeat=2)}
 
 
 def large(count, fetched=1000):
-    """Return a log with a send in each tick, and a fetch of `fetched` acknowledged records at a time."""
+    """Return a log with one send per tick, and fetches that each return the next `fetched` acknowledged records."""
     tick = np.arange(count, dtype=np.int64)
     sends = SendColumns(tick.copy(), tick.copy(), tick * 10, tick * 10 + 25, np.zeros(count, np.int8))
     after = np.arange(fetched, count, fetched)
@@ -161,7 +162,7 @@ def large(count, fetched=1000):
     return sends, fetches, reads
 
 
-def test_large_log_and_its_conflicts():
+def test_conflicts_of_a_large_log_are_found():
     sends, fetches, reads = large(100_000)
     assert find_log_conflict(sends, fetches, reads) is None
     for fetch, text in ((50, "passed offset"), (51, "returned value")):
@@ -195,7 +196,7 @@ def test_bad_input_is_rejected_and_the_row_named():
 
 
 @pytest.mark.parametrize("linearizable", [True, False])
-def test_highest_possible_offsets(linearizable):
+def test_highest_possible_offsets_are_judged(linearizable):
     high = 2**63 - 4
     sends = [(5, high, 0, 1, 0), (6, high + 1, 2, 3, 0)]
     whole = History(sends, [(4, 5, high, high + 2, high + 2)], [[(high, 5), (high + 1, 6)]])

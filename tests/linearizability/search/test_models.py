@@ -1,4 +1,4 @@
-"""Each model accepts a linearizable history, and rejects a history that differs in one output or time."""
+"""Each model accepts a linearizable history, and rejects a similar history that is not linearizable."""
 
 import pytest
 
@@ -158,7 +158,7 @@ PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pair_of_histories(name: str):
+def test_valid_history_is_accepted_and_invalid_history_rejected(name: str):
     model, valid, invalid = PAIRS[name]
     assert check(history(valid), model).verdict is Verdict.OK
     verification = check(history(invalid), model)
@@ -189,7 +189,7 @@ def test_holder_may_be_any_value():
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pair_of_histories_under_two_keys(name: str):
+def test_each_of_two_keys_has_the_verdict_without_keys(name: str):
     """The histories of two keys are judged independently, each with the same verdict as without keys."""
     model, valid, invalid = PAIRS[name]
     for rows, verdict in ((valid, Verdict.OK), (invalid, Verdict.VIOLATION)):

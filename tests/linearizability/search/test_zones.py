@@ -73,11 +73,11 @@ def compare(seeds: range) -> set[bool]:
 
 
 @parametrize_count(4_000, nightly=200_000)
-def test_small_histories(count: int):
+def test_conflicts_of_small_histories_are_found_as_by_the_search(count: int):
     assert compare(range(count)) == {True, False}
 
 
-def test_million_operations_of_one_register():
+def test_stale_read_is_found_among_a_million_operations():
     """Check a valid history of a writer and its readers, then the same with a stale read in the middle."""
     size = 1_000_000
     begin = np.arange(size, dtype=np.int64) * 10

@@ -32,7 +32,7 @@ def rejection(judge, run):
 def assert_rejected_as_by_validation(folder, tables, rows):
     """Assert that the layout rejects what validation does.
 
-    :param rows: the number of rows in a row group, a task, a share that is read again, and a part.
+    :param rows: four numbers of rows: in a row group, in a task, in a share that is read again, and in a part.
     """
     run = write_history(folder / "run", tables)
     for path in (run / "history").glob("*.parquet"):

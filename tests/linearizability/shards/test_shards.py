@@ -278,11 +278,11 @@ CHANGES = [
         invoke_ns=_operation(tables, row)["invoke_ns"] - rng.choice(DURATIONS_NS)
     ),
 ]
-"""Changes of a row, given also another row, as a defect of a broker, client or network would cause them."""
+"""Functions that change a row, some with a value of another row, as a defect of a broker, client or network would."""
 
 
 def change(tables, rng):
-    """Change one row."""
+    """Apply one of `CHANGES` to an arbitrary record."""
     records = tables.rows["records"]
     rng.choice(CHANGES)(rng, tables, rng.choice(records), rng.choice(records))
 

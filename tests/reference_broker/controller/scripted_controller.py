@@ -31,7 +31,7 @@ SESSION_MS = 9_000
 HEARTBEAT_MS = 2_000
 FEATURES = [{"name": METADATA_VERSION, "min_supported_version": 7, "max_supported_version": METADATA_VERSION_MAX}]
 QUIET = {"metadata.max.idle.interval.ms": "0"}
-"""Configuration in which only the test causes records."""
+"""Configuration without periodic NoOpRecords, so that only the test causes records."""
 
 
 class Log:
@@ -214,7 +214,7 @@ class ScriptedController:
         return f"{''.join(map(str, now.replicas))}/{''.join(map(str, now.isr))}/{leader}"
 
     def propose(self, topic: str, isr: str, **fields: Any) -> Any:
-        """Propose an ISR as the leader; `fields` override those of the request and of its partition."""
+        """Send AlterPartition with this ISR as the leader; `fields` override those of the request and its partition."""
         now = self.partition(topic)
         broker_id = fields.pop("broker_id", now.leader)
         epochs = fields.pop("epochs", {})

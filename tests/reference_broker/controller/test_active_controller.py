@@ -1,4 +1,4 @@
-"""Responses wait until all records that they depend on are committed, and fail with NOT_CONTROLLER on deactivation."""
+"""Deferred responses: sent when the records that they depend on are committed; NOT_CONTROLLER on deactivation."""
 
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.protocol.errors import error_code

@@ -1,6 +1,6 @@
 """Invariants of the controller after any sequence of steps by brokers, leaders and administrators.
 
-After every step, a leader is active and in the ISR. An ISR has only replicas, and an inactive replica only as its last
+After every step, a leader is active and in the ISR. An ISR contains only replicas, all of them active unless it has one
 member. Epochs never decrease, and each leader epoch has one leader. At the end, a replay of the records gives the same
 image.
 """

@@ -116,7 +116,7 @@ def test_requested_elections(isr, leader, election_type, result):
         assert raised.value.code == error_code(result)
 
 
-def test_no_eligible_leader_is_available():
+def test_an_election_without_an_eligible_leader_is_rejected():
     controller = ScriptedController()
     controller.serve(3)
     controller.create("orders", "12", leader=-1)

@@ -125,7 +125,7 @@ def test_completing_a_reassignment_returns_new_leader_elected(controller):
     assert controller.state("moving") == "34/34/3"
 
 
-def test_versions_before_broker_epochs(controller):
+def test_version_2_proposes_an_isr_without_broker_epochs(controller):
     partition = {"partition_index": 0, "leader_epoch": 0, "partition_epoch": 0, "new_isr": (1, 3)}
     topics = [{"topic_id": controller.partition("orders").topic_id, "partitions": [partition]}]
     epoch = controller.image.brokers[1].broker_epoch

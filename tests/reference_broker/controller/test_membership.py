@@ -86,7 +86,7 @@ def test_a_broker_can_register_again_right_after_its_shutdown(controller):
     assert controller.register(1, life=1).broker_epoch > epoch
 
 
-def test_the_same_incarnation_again_keeps_its_epoch_and_state(controller):
+def test_a_repeated_registration_of_an_incarnation_keeps_epoch_and_state(controller):
     controller.serve(1)
     epoch = controller.image.brokers[1].broker_epoch
     assert controller.register(1, rack="b").broker_epoch == epoch
@@ -123,7 +123,7 @@ def test_a_broker_is_unfenced_when_it_has_applied_its_registration(controller):
     assert controller.log.records[-1] == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
 
 
-def test_heartbeats_of_a_broker_that_is_unfenced_write_nothing(controller):
+def test_heartbeats_of_an_unfenced_broker_write_nothing(controller):
     controller.serve(1)
     end_offset = controller.log.end_offset
     controller.keep_alive(1, for_ms=3 * SESSION_MS)
@@ -240,7 +240,7 @@ def test_a_controlled_shutdown_continues_under_a_new_controller(controller):
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_the_table_covers_every_state_and_desired_state():
+def test_the_transition_table_covers_every_state_and_desired_state():
     states = set(BrokerControlState) - {BrokerControlState.SHUTDOWN_NOW}
     assert set(TRANSITIONS) == {(state, desired) for state in states for desired in DesiredState}
     assert all(rows[-1][0].name == "ALWAYS" for rows in TRANSITIONS.values())

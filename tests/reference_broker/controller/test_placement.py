@@ -28,7 +28,7 @@ def placements(draw, of=brokers):
 
 
 def most_even(sizes, count):
-    """Return the number of replicas per rack, ascending, if all racks with an unused broker take turns."""
+    """Return the sorted numbers of replicas per rack if all racks that have an unused broker take turns."""
     given = [0] * len(sizes)
     while sum(given) < count:
         least = min(
@@ -75,7 +75,7 @@ def test_leaders_are_spread_evenly(placed):
     assert max(led.values()) - min(led[broker.node_id] for broker in cluster) <= 1
 
 
-def test_stripes():
+def test_replicas_are_placed_in_stripes():
     """This is the example in the documentation of `StripedReplicaPlacer`: three racks of three brokers."""
     cluster = [UsableBroker(10 * rack + broker, "abc"[rack]) for rack in range(3) for broker in range(3)]
     placed = place_replicas(cluster, 3, 3, lambda below: below - 1)

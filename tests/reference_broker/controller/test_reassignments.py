@@ -165,7 +165,10 @@ replica_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 4)
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.none(), replica_lists), max_size=6))
 def test_any_sequence_of_reassignments_ends_with_the_last_target(moves):
-    """The model is only the target: a reassignment sets it, and a cancellation restores the previous replicas."""
+    """The model is only the target: a reassignment sets it, and a cancellation restores the previous replicas.
+
+    A reassignment that removes no replica leaves the ongoing removals: these replicas are not part of its target.
+    """
     controller = ScriptedController()
     controller.serve(*map(int, BROKERS))
     controller.create("orders", "12")

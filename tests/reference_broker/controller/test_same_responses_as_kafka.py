@@ -409,8 +409,8 @@ def test_responses_are_the_same(kafka, run):
     assert actual.results == expected.results
 
 
-def test_the_one_known_difference(kafka):
-    """A broker restarts right after its shutdown. In Kafka 4 it has to wait until its old session expires."""
+def test_only_kafka_rejects_a_registration_right_after_a_shutdown(kafka):
+    """The one known difference: in Kafka 4, a broker that restarts at once waits until its old session expires."""
     stories = [Story(controller, 900) for controller in (kafka, Ours())]
     for story in stories:
         story.register(1)

@@ -135,7 +135,7 @@ def test_every_broker_forwards_creation_and_deletion():
         (["both"], {"invalid_request"}),
     ],
 )
-def test_a_topic_is_deleted_by_name_or_by_id_and_once(topics, errors):
+def test_a_topic_is_deleted_only_once_and_either_by_name_or_by_id(topics, errors):
     cluster = started(1)
     create(cluster, "orders", [(1,)])
     topic_id = metadata(cluster, "orders").topics[0].topic_id
@@ -232,7 +232,7 @@ def test_leaders_are_elected_on_request():
     ]
     cluster.start(3)
     cluster.run_until(lambda: partitions(cluster, "orders") == ["1 31 13 -", "1 13 13 -"], within_ms=TIMEOUT_MS)
-    assert elect(cluster, PREFERRED) == [(0, "none")]  # those that need none are omitted
+    assert elect(cluster, PREFERRED) == [(0, "none")]  # partitions that need no election are omitted
     assert partitions(cluster, "orders") == ["3 31 13 -", "1 13 13 -"]
     assert elect(cluster, UNCLEAN, 0) == [(0, "election_not_needed")]
     assert elect(cluster, 7, 0) == [(0, "invalid_request")]
@@ -266,7 +266,7 @@ def test_a_reassignment_moves_the_records():
 # Log directories
 
 
-def test_log_directories(steady):
+def test_log_directories_are_described(steady):
     def described(topics):
         [result] = steady.request(1, "DescribeLogDirs", 4, topics=topics).results
         assert (result.error_code, result.log_dir) == (ErrorCode.none, "/data")

@@ -34,7 +34,7 @@ def isr_sizes(cluster):
 
 
 def test_a_broker_deletes_removed_replicas_when_it_restarts(cluster):
-    """A topic was deleted and a replica reassigned while it was down."""
+    """While the broker was down, a topic was deleted and a replica reassigned."""
     moved = {**ORDERS, "name": "moved", "num_partitions": 1}
     cluster.request(1, "CreateTopics", 7, topics=[moved], timeout=5_000)
     cluster.run(1_000)
@@ -148,7 +148,7 @@ def test_producer_ids_from_two_controllers_are_disjoint(cluster):
     assert not set(first) & set(block())
 
 
-def test_a_broker_that_is_not_a_controller():
+def test_a_broker_that_is_not_a_controller_registers_and_shuts_down():
     cluster = Cluster(4, roles={4: "broker"})
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     assert image(cluster).brokers.keys() == {1, 2, 3, 4}

@@ -35,7 +35,7 @@ def coordinator(cluster: Cluster, group: str, node_id: int | None = None) -> int
 
 
 def next_coordinator(cluster: Cluster, group: str, gone: int) -> int:
-    """Wait until all nodes return another coordinator, and return it."""
+    """Wait until all nodes return the same coordinator, other than `gone`, and return its id."""
     cluster.run_until(lambda: coordinator(cluster, group) not in {-1, gone})
     return coordinator(cluster, group)
 
@@ -179,7 +179,7 @@ def test_offsets_are_deleted_with_their_topic_on_all_nodes(cluster):
 
 
 def test_producer_ids_are_unique_in_the_cluster(cluster):
-    """A broker allocates them in blocks of a thousand, and takes a new block after a restart."""
+    """A broker allocates producer ids from blocks of a thousand, and gets a new block after a restart."""
 
     def take(node: int) -> int:
         response = cluster.request(node, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)

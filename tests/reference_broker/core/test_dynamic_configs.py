@@ -19,7 +19,7 @@ def cluster():
 
 
 def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate_only=False, **fields):
-    """Alter resources by changes (name, operation, value), and return error and message of each."""
+    """Apply changes (name, operation, value) to each resource, and return error and message for each resource."""
     requested = [
         {
             "resource_type": kind,
@@ -117,7 +117,7 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
         ),
     ],
 )
-def test_invalid_topic_values(cluster, name, value, expected):
+def test_invalid_topic_values_are_rejected(cluster, name, value, expected):
     assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [expected]
 
 

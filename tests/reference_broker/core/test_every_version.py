@@ -1,4 +1,4 @@
-"""Every advertised version of every API: it decodes requests of kio, and returns responses that kio decodes.
+"""Every advertised version of every API: the broker decodes kio's requests, and kio decodes the responses.
 
 The requests have arbitrary content: known and unknown topics, invalid names, any numbers. A test fails if a handler
 raises an exception, or if a response has surplus bytes or the wrong correlation id (see `ScriptedBroker`).

@@ -16,7 +16,7 @@ CHANGES_MAX = 400
 
 
 class FailingDisk(SimulatedDisk):
-    """A disk that fails after `changes_left` writes; never if that is None. A failed append writes half of its data."""
+    """A disk that fails after `changes_left` writes (never with None). A failed append writes half of its data."""
 
     def __init__(self, files):
         super().__init__()
@@ -70,7 +70,10 @@ def runs():
 
 
 def run(changes):
-    """Create a topic and produce to it on a disk that fails after a number of writes, then restart on that disk."""
+    """Create a topic and produce to it on a disk that fails after a number of writes, then restart on that disk.
+
+    Return whether the disk failed, the acknowledged values, and the values stored after the restart.
+    """
     broker = ScriptedBroker(metadata_max_idle_interval_ms="0")
     disk = broker.cluster.disks[1] = FailingDisk(broker.disk)
     broker.restart()

@@ -19,13 +19,13 @@ def offsets(records):
     return [record.offset for found in decode_batches(records) for record in found.records]
 
 
-def test_at_the_end_there_is_nothing_and_no_error(broker):
+def test_a_fetch_at_the_log_end_returns_no_records_and_no_error(broker):
     response = broker.fetch(0)
     assert (response.error_code, response.records, response.high_watermark) == (0, b"", 0)
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 100])
-def test_outside_of_the_log(broker, offset):
+def test_an_offset_outside_of_the_log_is_rejected(broker, offset):
     broker.produce(batch(b"a", b"b"))
     response = broker.fetch(offset)
     assert response.error_code == ErrorCode.offset_out_of_range
@@ -111,7 +111,7 @@ def test_the_clients_leader_epoch_is_checked(broker, epoch, error):
     assert broker.fetch(0, epoch=epoch).error_code == error
 
 
-def test_unknown_topics_by_name_and_by_id(broker):
+def test_unknown_topics_are_rejected_by_name_and_by_id(broker):
     assert broker.fetch(0, topic="nowhere").error_code == ErrorCode.unknown_topic_or_partition
     assert broker.fetch(0, partition=9).error_code == ErrorCode.unknown_topic_or_partition
     topic_id = broker.broker.image.topics["orders"].topic_id

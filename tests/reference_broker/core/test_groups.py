@@ -56,7 +56,7 @@ def test_commits_that_are_not_fetched_do_not_accumulate(broker):
     assert committed(broker) == [("orders", 0, 49, -1, "")]
 
 
-def test_several_groups_by_topic_id(broker):
+def test_offsets_of_several_groups_are_fetched_by_topic_id(broker):
     assert commit(broker, 5) == 0
     topic_id = broker.broker.image.topics["orders"].topic_id
     requested = [
@@ -71,13 +71,13 @@ def test_several_groups_by_topic_id(broker):
     assert second.topics == ()
 
 
-def test_metadata_that_is_too_long(broker):
+def test_metadata_that_is_too_long_is_rejected(broker):
     assert commit(broker, 1, committed_metadata="x" * 4096) == 0
     assert commit(broker, 2, committed_metadata="x" * 4097) == ErrorCode.offset_metadata_too_large
     assert committed(broker)[0][2] == 1
 
 
-def test_a_generation_without_a_member(broker):
+def test_a_generation_without_a_member_is_rejected(broker):
     assert commit(broker, 1, version=8, generation=3) == ErrorCode.illegal_generation
     assert commit(broker, 1, version=9, generation=3) == ErrorCode.group_id_not_found
     assert commit(broker, 1) == 0
@@ -85,7 +85,7 @@ def test_a_generation_without_a_member(broker):
     assert committed(broker)[0][2] == 1
 
 
-def test_commits_that_are_too_large_together(broker):
+def test_commits_that_are_too_large_together_are_rejected(broker):
     broker.create_topic("wide", partitions=300)
     partitions = [
         {"partition_index": index, "committed_offset": 1, "committed_metadata": "x" * 4096} for index in range(300)
@@ -96,14 +96,14 @@ def test_commits_that_are_too_large_together(broker):
     assert committed(broker, topics=None) == []
 
 
-def test_an_unknown_partition(broker):
+def test_an_unknown_partition_is_rejected(broker):
     assert commit(broker, 1, partition_index=9) == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere") == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere", generation=3) == ErrorCode.unknown_topic_or_partition
 
 
 def begin_to_delete_offsets(broker, monkeypatch, partitions=25):
-    """Delete a topic with committed offsets, until the first tombstones are appended, 10 in each event."""
+    """Start to delete a topic with committed offsets; return the group after the first event, with 10 tombstones."""
     monkeypatch.setattr(group_coordinator, "_TOMBSTONES_PER_EVENT", 10)
     broker.create_topic("large", partitions=partitions)
     commits = [{"partition_index": index, "committed_offset": 1} for index in range(partitions)]
@@ -129,14 +129,14 @@ def test_offsets_of_many_partitions_are_deleted_in_steps(broker, monkeypatch):
     assert group.committed("g") == {}
 
 
-def test_the_offsets_of_a_topic_that_is_created_again_meanwhile_stay(broker, monkeypatch):
+def test_offsets_of_a_topic_created_again_during_their_deletion_stay(broker, monkeypatch):
     group = begin_to_delete_offsets(broker, monkeypatch)
     broker.broker.image.topics["large"] = broker.broker.image.topics["orders"]
     broker.advance(0)
     assert len(group.committed("g")) == 15
 
 
-def test_tombstones_end_with_the_leadership(broker, monkeypatch):
+def test_no_tombstones_are_appended_after_a_resignation(broker, monkeypatch):
     group = begin_to_delete_offsets(broker, monkeypatch)
     broker.broker.groups.on_resignation(group.partition, broker.now)
     end_offset = group.partition.log.log_end_offset
@@ -162,7 +162,7 @@ def test_offsets_survive_a_restart(broker, clean):
     assert [committed(broker, group=group)[0][2] for group in "ghij"] == [1, 1, 1, 9]
 
 
-def test_the_coordinator(broker):
+def test_find_coordinator_returns_the_broker(broker):
     one = broker.request("FindCoordinator", 3, key="g", key_type=0)
     assert (one.error_code, one.node_id, one.host, one.port) == (0, 1, "b1.kafka.test", 9092)
     several = broker.request("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators

@@ -111,7 +111,7 @@ def test_a_second_leader_of_an_epoch_is_rejected(cluster):
 
 @pytest.mark.parametrize("epoch", [MAX_EPOCH - 1, MAX_EPOCH])
 def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
-    """An older release may have written such a file. Messages can no longer cause it."""
+    """An older release may have persisted one of the last epochs. Messages can no longer cause this."""
     cluster = Cluster(3)
     for node_id in (1, 2, 3):
         cluster.kill(node_id)

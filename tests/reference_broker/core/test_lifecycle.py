@@ -104,7 +104,7 @@ def test_a_registration_identifies_the_broker():
     assert ranges == SUPPORTED_FEATURES
 
 
-def test_from_start_to_service():
+def test_a_broker_runs_after_registration_catch_up_and_unfencing():
     story = Story()
     assert story.state is BrokerState.NOT_RUNNING
     story.lifecycle.start(story.now)
@@ -225,7 +225,7 @@ def test_a_stale_epoch_is_kept():
     assert (story.pending.broker_epoch, story.lifecycle.broker_epoch) == (7, 7)
 
 
-def test_a_controlled_shutdown():
+def test_a_controlled_shutdown_ends_when_the_controller_permits_it():
     story = Story().run()
     story.stop()
     assert story.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN

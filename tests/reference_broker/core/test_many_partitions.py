@@ -94,7 +94,7 @@ def test_the_broker_does_not_report_metadata_that_it_has_not_applied(broker):
     assert broker.broker.published_offset == broker.broker.metadata_offset
 
 
-def test_a_topic_that_is_deleted_meanwhile_leaves_nothing(broker):
+def test_a_topic_deleted_while_its_logs_are_opened_leaves_no_directory(broker):
     begin_to_create(broker)
     replica_counts(broker.cluster, lambda count: count > 0)
     deleted = broker.cluster.start_request(1, "DeleteTopics", 5, topic_names=["large"])
@@ -142,7 +142,7 @@ def test_an_event_deletes_a_bounded_number_of_logs(broker):
     assert directories(broker) == []
 
 
-def test_a_topic_that_is_created_again_meanwhile_has_new_logs(broker):
+def test_a_topic_created_again_during_its_deletion_has_new_logs(broker):
     begin_to_delete(broker)
     broker.create_topic("large", partitions=_PARTITIONS)
     broker.produce(batch(b"a"), "large", _PARTITIONS - 1)
@@ -151,7 +151,7 @@ def test_a_topic_that_is_created_again_meanwhile_has_new_logs(broker):
     assert broker.fetch(0, "large", _PARTITIONS - 1).high_watermark == 1
 
 
-def test_a_stop_meanwhile_deletes_the_rest(broker):
+def test_a_stop_during_a_deletion_deletes_the_remaining_logs(broker):
     begin_to_delete(broker)
     assert directories(broker)
     broker.node.close()

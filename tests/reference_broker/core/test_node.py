@@ -96,7 +96,7 @@ def test_the_next_controller_has_all_committed_metadata(cluster):
     assert "after" in cluster.nodes[first].metadata.image.topics
 
 
-def test_requests_without_a_controller_are_served_by_the_next(cluster):
+def test_requests_sent_without_a_controller_are_handled_by_the_next_one(cluster):
     first = cluster.active_controller
     cluster.kill(first)
     other = other_than(cluster, first)
@@ -202,13 +202,13 @@ def in_envelope(cluster, node_id, entity):
     return cluster.request(node_id, "Envelope", 0, listener=CONTROLLER, **fields)
 
 
-def test_an_envelope_to_a_standby_controller(cluster):
+def test_an_envelope_to_a_standby_controller_is_rejected(cluster):
     standby = other_than(cluster, cluster.active_controller)
     response = in_envelope(cluster, standby, request("CreateTopics", 7, topics=[]))
     assert (response.error_code, response.response_data) == (ErrorCode.not_controller, None)
 
 
-def test_an_api_that_cannot_be_forwarded(cluster):
+def test_an_api_that_cannot_be_forwarded_is_rejected(cluster):
     response = in_envelope(cluster, cluster.active_controller, request("ApiVersions", 0))
     assert (response.error_code, response.response_data) == (ErrorCode.invalid_request, None)
 

@@ -38,7 +38,7 @@ def list_offset(broker, timestamp, version=11, **fields):
         (START_MS + 41, (-1, -1)),
     ],
 )
-def test_each_kind_of_timestamp(broker, timestamp, found):
+def test_each_kind_of_timestamp_is_looked_up(broker, timestamp, found):
     response = list_offset(broker, timestamp)
     assert (response.error_code, (response.timestamp, response.offset)) == (ErrorCode.none, found)
     assert response.leader_epoch == (0 if found[1] >= 0 else -1)
@@ -49,7 +49,7 @@ def test_a_special_timestamp_needs_its_version(broker, timestamp, version):
     assert list_offset(broker, timestamp, version).error_code == ErrorCode.unsupported_version
 
 
-def test_unknown_fenced_and_repeated_partitions(broker):
+def test_unknown_partitions_unknown_epochs_and_repeated_partitions_are_rejected(broker):
     assert list_offset(broker, -1, partition_index=5).error_code == ErrorCode.unknown_topic_or_partition
     assert list_offset(broker, -1, current_leader_epoch=3).error_code == ErrorCode.unknown_leader_epoch
     twice = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}] * 2
@@ -61,7 +61,7 @@ def test_unknown_fenced_and_repeated_partitions(broker):
     ("epochs", "expected"),
     [((-1, 0), (0, 0, 4)), ((-1, 1), (0, -1, -1)), ((5, 0), (75, -1, -1)), ((0, 0), (0, 0, 4))],
 )
-def test_the_end_of_a_leader_epoch(broker, epochs, expected):
+def test_the_end_of_a_leader_epoch_is_returned(broker, epochs, expected):
     current, epoch = epochs
     partition = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
     topics = [{"topic": "orders", "partitions": [partition]}]

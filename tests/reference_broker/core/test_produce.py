@@ -47,7 +47,7 @@ def test_acks_0_with_an_error_closes_the_connection(broker):
     assert broker.send("Produce", 9, acks=0, topic_data=data) == [(broker.connection, CLOSED)]
 
 
-def test_unknown_topic_and_partition(broker):
+def test_unknown_topic_and_partition_are_rejected(broker):
     assert broker.produce(batch(b"a"), topic="nowhere").error_code == ErrorCode.unknown_topic_or_partition
     assert broker.produce(batch(b"a"), partition=1).error_code == ErrorCode.unknown_topic_or_partition
 
@@ -102,7 +102,7 @@ def test_create_time_is_not_returned(broker):
     assert broker.produce(batch(b"a")).log_append_time is None
 
 
-def test_a_duplicate_of_the_last_five_batches_gets_its_first_offset(broker):
+def test_a_duplicate_of_one_of_the_last_five_batches_gets_its_original_offset(broker):
     sent = [batch(b"x", producer_id=5, producer_epoch=0, base_sequence=number) for number in range(6)]
     assert [broker.produce(records).base_offset for records in sent] == [0, 1, 2, 3, 4, 5]
     assert [broker.produce(records).base_offset for records in sent[1:]] == [1, 2, 3, 4, 5]
@@ -110,7 +110,7 @@ def test_a_duplicate_of_the_last_five_batches_gets_its_first_offset(broker):
     assert broker.fetch(0).high_watermark == 6
 
 
-def test_sequences_and_epochs_of_a_producer(broker):
+def test_sequences_and_epochs_of_a_producer_are_validated(broker):
     def send(epoch, sequence):
         return broker.produce(batch(b"x", producer_id=5, producer_epoch=epoch, base_sequence=sequence)).error_code
 

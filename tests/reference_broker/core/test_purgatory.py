@@ -13,7 +13,7 @@ NOW = Now(0, 1_000)
 
 @dataclass(eq=False)
 class Waiting:
-    """An operation that waits until `ready`; `checked` has the keys of its checks."""
+    """An operation that completes if it is `ready` when it is checked; `checked` lists the key of each check."""
 
     connection: Connection | None = None
     ready: bool = False

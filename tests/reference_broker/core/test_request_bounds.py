@@ -1,4 +1,4 @@
-"""Bounds on the arrays of a request, for every API that a node serves."""
+"""Bounds on requests: arrays of every API, created partitions, strings, digits of numbers, and repeated elements."""
 
 import dataclasses
 from typing import get_args, get_origin, get_type_hints
@@ -177,7 +177,7 @@ def test_an_invalid_node_id_is_an_error(broker, name):
         assert changed.error_code is ErrorCode.invalid_request
 
 
-def test_the_quorum_is_described_to_a_request_for_one_partition(broker):
+def test_the_quorum_is_described_only_if_one_partition_is_requested(broker):
     def described(*counts):
         topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}] * n} for n in counts]
         topics = broker.request("DescribeQuorum", 2, topics=topics).topics

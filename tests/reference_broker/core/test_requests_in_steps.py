@@ -1,4 +1,4 @@
-"""Requests of thousands of elements: other requests are handled between their steps."""
+"""Requests with a thousand elements: the broker handles other requests between their steps."""
 
 import pytest
 from kio.index import load_response_schema

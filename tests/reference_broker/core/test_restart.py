@@ -15,7 +15,7 @@ def broker() -> ScriptedBroker:
 
 
 @cleanly_or_not
-def test_topics_records_and_properties(broker, clean):
+def test_topics_records_and_properties_survive_a_restart(broker, clean):
     topic_id = broker.create_topic(partitions=2, retention_ms="-1")
     broker.create_topic("gone")
     broker.produce(batch(b"a", b"b"), partition=1)
@@ -29,7 +29,7 @@ def test_topics_records_and_properties(broker, clean):
 
 
 @cleanly_or_not
-def test_producer_state(broker, clean):
+def test_producer_state_survives_a_restart(broker, clean):
     """As in Kafka, a producer snapshot has only the last batch of each producer."""
     broker.create_topic()
     sent = [batch(b"x", producer_id=5, producer_epoch=0, base_sequence=number) for number in range(3)]
@@ -49,7 +49,7 @@ def test_producer_ids_are_never_allocated_twice(broker, clean):
     assert len(before | after) == 1_503
 
 
-def test_the_log_start_after_a_clean_stop(broker):
+def test_the_log_start_survives_a_clean_stop(broker):
     broker.create_topic()
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b"))

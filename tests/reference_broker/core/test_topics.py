@@ -71,7 +71,7 @@ def test_invalid_topics_are_not_created(broker, fields, error):
     ],
     ids=str,
 )
-def test_manual_assignment(broker, assignments, error):
+def test_manual_assignment_is_validated(broker, assignments, error):
     requested = [{"partition_index": index, "broker_ids": nodes} for index, nodes in assignments]
     result = create(broker, num_partitions=-1, replication_factor=-1, assignments=requested)
     assert result.error_code == error
@@ -92,13 +92,13 @@ def test_validate_only_changes_nothing(broker):
     assert create(broker, num_partitions=0, validate_only=True).error_code == ErrorCode.invalid_partitions
 
 
-def test_a_name_twice_in_one_request(broker):
+def test_a_name_twice_in_one_request_is_rejected(broker):
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
     [result] = broker.request("CreateTopics", 7, topics=[topic, topic]).topics
     assert result.error_code == ErrorCode.invalid_request
 
 
-def test_a_topic_created_again_is_another(broker):
+def test_a_topic_created_again_has_another_id_and_no_records(broker):
     first = broker.create_topic()
     broker.produce(batch(b"old"))
     [deleted] = broker.request("DeleteTopics", 6, topics=[{"name": None, "topic_id": first}]).responses
@@ -146,7 +146,7 @@ def test_metadata_of_a_topic(broker):
     assert [(found.name, found.error_code) for found in by_id] == [("orders", 0), (None, ErrorCode.unknown_topic_id)]
 
 
-def test_unknown_and_invalid_names(broker):
+def test_unknown_and_invalid_names_are_errors(broker):
     unknown, invalid = metadata(broker, "nowhere", "a/b")
     assert unknown.error_code == ErrorCode.unknown_topic_or_partition
     assert invalid.error_code == ErrorCode.invalid_topic_exception
@@ -164,14 +164,14 @@ def test_all_topics_and_no_topics(broker):
 )
 def test_automatic_creation_needs_broker_and_client(enabled, allowed, created):
     broker = ScriptedBroker(auto_create_topics_enable=enabled, num_partitions="3")
-    for partitions in (0, 3 if created else 0):  # the first response has no topic, which is then created
+    for partitions in (0, 3 if created else 0):  # the topic is created after the first response
         [topic] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
         assert topic.error_code == (ErrorCode.none if partitions else ErrorCode.unknown_topic_or_partition)
         assert len(topic.partitions) == partitions
     assert ("fresh" in broker.broker.image.topics) is created
 
 
-def test_the_cluster(broker):
+def test_describe_cluster_returns_the_broker_and_the_controller(broker):
     cluster = broker.request("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
     assert (cluster.cluster_id, cluster.controller_id, cluster.cluster_authorized_operations) == ("cluster", 1, 8096)
     assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "b1.kafka.test", 9092)]
@@ -185,7 +185,7 @@ def describe(broker, resource_type, name, *keys):
     return result
 
 
-def test_sources_and_synonyms_of_a_topics_properties():
+def test_properties_of_a_topic_are_described_with_sources_and_synonyms():
     broker = ScriptedBroker(log_retention_hours="2")
     broker.create_topic(max_message_bytes="2000")
     found = {entry.name: entry for entry in describe(broker, 2, "orders").configs}
@@ -200,7 +200,7 @@ def test_sources_and_synonyms_of_a_topics_properties():
     assert (segment.value, segment.config_source, segment.synonyms) == ("604800000", 5, ())
 
 
-def test_a_brokers_properties(broker):
+def test_properties_of_a_broker_are_described(broker):
     found = {entry.name: entry for entry in describe(broker, 4, "1").configs}
     enabled = found["auto.create.topics.enable"]
     assert (enabled.value, enabled.config_source, enabled.read_only) == ("false", 4, True)

@@ -1,7 +1,7 @@
 """Validation errors of appends, with Kafka's error codes and the invalid records (KIP-467).
 
-Apache Kafka 4.3.1 returned the same errors for the same bytes, with two exceptions: a batch of magic 2 that is shorter
-than a header (UNKNOWN_SERVER_ERROR), and a transactional batch, which Kafka's API layer rejects earlier.
+Apache Kafka 4.3.1 returned the same errors for the same bytes, with two exceptions: for a batch of magic 2 that is
+shorter than a header, Kafka returned UNKNOWN_SERVER_ERROR; a transactional batch is rejected by Kafka's API layer.
 """
 
 from dataclasses import replace
