@@ -1,4 +1,4 @@
-"""Wait for a condition that other processes or threads make true."""
+"""Waiting for a condition that other processes or threads make true."""
 
 import time
 
@@ -7,7 +7,7 @@ _PERIOD_S = 0.01
 
 
 def wait_until(condition):
-    """Wait until the condition is true; fail the test after a minute, which is longer than anything here takes."""
+    """Wait until the condition is true; fail the test after a minute. No condition of the tests takes that long."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -82,7 +82,10 @@ class ScriptedBroker:
         return self.cluster.now
 
     def restart(self, *, clean: bool = True) -> None:
-        """Stop or kill the broker, and start it on the same disk. After a kill, it is ready when its old session expires."""
+        """Stop or kill the broker, start it on the same disk, and wait until it is ready.
+
+        After a kill, it is ready when its old session has expired.
+        """
         if clean:
             self.cluster.stop(1)
         else:

@@ -39,7 +39,7 @@ def problems(printed: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a log directory with several epochs, codecs and segments, a producer, LogAppendTime and a recovered tail."""
+    """Return a log directory with several epochs, codecs and segments, a producer, and a recovered torn tail."""
     root = tmp_path_factory.mktemp("data")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)

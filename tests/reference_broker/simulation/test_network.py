@@ -22,7 +22,7 @@ LONG_MS = 200_000
 
 @dataclass
 class Side:
-    """Data and events of one end."""
+    """Data that one end has received, and the times of its events."""
 
     received: list[bytes] = field(default_factory=list)
     closed_at_ms: int | None = None
@@ -74,7 +74,7 @@ class World:
 def test_data_arrive_in_order_in_both_directions():
     world = World()
     pipe, opener, acceptor = world.connect()
-    world.network.send(pipe, b"1", from_opener=True)  # follows once it is connected
+    world.network.send(pipe, b"1", from_opener=True)  # delivered when the connection is established
     world.run()
     assert pipe.is_established
     world.network.send(pipe, b"2", from_opener=True)
@@ -323,7 +323,7 @@ def test_delay_and_bandwidth():
     assert acceptor.at_ms == [100 + 10 + 21, 100 + 10 + 5 + 21], "the second waits for the first to be through"
 
 
-# Anything
+# Random actions
 
 PLACES = st.sampled_from([A, B])
 CONDITIONS = st.one_of(

@@ -75,7 +75,7 @@ def ended(operation):
 
 
 def bucket(value):
-    """Return the middle of the numbers that have the same number of digits and the same first three digits."""
+    """Return the middle of the numbers with the same number of digits and the same first three digits as `value`."""
     digits = len(str(value))
     if digits <= 3:
         return value
