@@ -1,4 +1,4 @@
-"""The page of Kafka's classes: the committed page is up to date, and a header of another form is an error."""
+"""The page of Kafka's classes: the committed page is up to date, and a header in another form is an error."""
 
 import pytest
 

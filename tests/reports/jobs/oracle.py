@@ -291,7 +291,7 @@ def keys(history):
 
 
 def sends(history):
-    """Yield every send with a value: its row, its operation, its fate, and the offsets at which reads returned it."""
+    """Yield each send of a value: its row, its operation, its result (`_fate`), and the offsets of reads of the value."""
     reads = defaultdict(list)
     for row in filter(history.by_clients, history.records):
         if row["direction"] == "read" and row["value"] is not None:
