@@ -28,7 +28,7 @@ PROBLEMS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corr
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
 """Reported for each segment but the first, because the tool of 4.3.1 expects each file to begin at offset 0.
 
-The tool reports the segments of Apache Kafka, too.
+It is also reported for segments of Apache Kafka.
 """
 
 

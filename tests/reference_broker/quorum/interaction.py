@@ -228,7 +228,7 @@ def deliver(quorum: Interaction, *links: str) -> None:
 
 
 def run(quorum: Interaction, for_ms: str, *without: str) -> None:
-    """Advance the time, deliver messages at once, but not those of the nodes listed after `without`; print effects."""
+    """Advance the time and deliver messages at once, except those of nodes after `without`; print the effects."""
     end_ms = quorum.now_ms + int(for_ms)
     cut_off = {int(node_id) for node_id in without[1:]}
     effects: list[str] = []

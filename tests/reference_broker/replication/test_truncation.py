@@ -31,7 +31,7 @@ def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_water
 
 
 def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
-    """Scenario 2: both replicas fail. The replica with fewer records becomes leader. The logs must agree at offset 1."""
+    """Scenario 2: both replicas fail. The one with fewer records becomes leader. The logs must agree at offset 1."""
     group = Group(2)
     group.run()
     group.produce("a")

@@ -291,7 +291,7 @@ def keys(history):
 
 
 def sends(history):
-    """Yield each send of a value: its row, its operation, its result (`_fate`), and the offsets of reads of the value."""
+    """Yield each send of a value: its row, operation and result (`_fate`), and the offsets of reads of the value."""
     reads = defaultdict(list)
     for row in filter(history.by_clients, history.records):
         if row["direction"] == "read" and row["value"] is not None:
