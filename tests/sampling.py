@@ -22,12 +22,12 @@ def rotation() -> int:
 
 
 def part(whole, count, number=None):
-    """Return `count` consecutive items: those after the items of the previous rotation; it starts over at the end."""
+    """Return up to `count` items: those after the items of the previous rotation, and the first after the last."""
     parts = -(-len(whole) // count)
     first = (rotation() if number is None else number) % parts * count
     return whole[first : first + count]
 
 
 def is_in_sample(file, index, parts):
-    """Whether the rotation has the nth case of a file; files differ in the rotation with which they begin."""
+    """Whether the rotation includes the case with this index. The rotation of the first case depends on the file."""
     return (index + crc32(file.encode()) + rotation()) % parts == 0

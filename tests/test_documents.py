@@ -27,7 +27,7 @@ def missing_from(document):
 
 
 def unknown_in(text, modules):
-    """Return the names of modules, classes and functions in a text that the packages do not have."""
+    """Yield the names in a text that are not names of modules, classes, functions or settings in the packages."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     paths = {f"/{path.relative_to(ROOT)}" for path in modules}
     paths |= {str(parent) for path in paths for parent in Path(path).parents}
@@ -43,7 +43,7 @@ def unknown_in(text, modules):
 
 
 def folders_of(map_text):
-    """Return the folders of the map; a folder on an indented line is inside the folder of the line above."""
+    """Yield the folders of the map; a folder on an indented line is inside the folder of the line above."""
     parent = Path()
     for line in map_text.splitlines():
         indent, names = re.match(r"( *)((?:\w+/(?:, | +))+)", line).groups()

@@ -10,7 +10,7 @@ pytest_plugins = ["pytester"]
 
 
 @given(st.integers(1, 300), st.integers(1, 50), st.integers(0, 100_000))
-def test_as_many_rotations_as_there_are_parts_select_every_item_once(length, count, first):
+def test_one_rotation_for_each_part_selects_every_item_once(length, count, first):
     whole = range(length)
     parts = -(-length // count)
     selected = [item for number in range(first, first + parts) for item in part(whole, count, number)]

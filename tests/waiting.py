@@ -7,7 +7,7 @@ _PERIOD_S = 0.01
 
 
 def wait_until(condition):
-    """Wait until the condition is true; fail the test after a minute, which is longer than anything here takes."""
+    """Wait until the condition is true; fail the test after a minute. No condition of the tests takes that long."""
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, f"the condition did not hold within {TIMEOUT_S:g} s"

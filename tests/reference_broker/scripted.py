@@ -82,7 +82,10 @@ class ScriptedBroker:
         return self.cluster.now
 
     def restart(self, *, clean: bool = True) -> None:
-        """Stop or kill the broker, and start it on the same disk. After a kill, its old session must expire first."""
+        """Stop or kill the broker, start it on the same disk, and wait until it is ready.
+
+        After a kill, it is ready when its old session has expired.
+        """
         if clean:
             self.cluster.stop(1)
         else:
@@ -91,16 +94,16 @@ class ScriptedBroker:
         self._begin()
 
     def send(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> list[Any]:
-        """Send a request and return everything sent as a result: pairs of connection and response, or `CLOSED`."""
+        """Send a request. Return what the broker then sends: pairs of a connection and a response or `CLOSED`."""
         return self.send_entity(request(api, version, **fields), connection)
 
     def send_entity(self, entity: Any, connection: Connection | None = None) -> list[Any]:
-        """Send a request entity and return everything sent as a result."""
+        """Send a request entity. Return what the broker then sends."""
         frame = encode_request(entity, next(self._correlation_ids), "test")
         return self.send_bytes(frame, connection, load_response_schema(entity.__api_key__, entity.__version__))
 
     def send_bytes(self, frame: bytes, connection: Connection | None = None, schema: Any = None) -> list[Any]:
-        """Send a frame and return everything sent as a result; responses are decoded if there is a schema."""
+        """Send a frame. Return what the broker then sends; responses are decoded if there is a schema."""
         if self._is_closed:
             self.connection, self._is_closed = Connection(), False
         self.cluster.send_bytes(1, connection or self.connection, frame, schema, self._sent.append)
@@ -112,7 +115,7 @@ class ScriptedBroker:
         self.cluster.run(0)
 
     def request(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
-        """Return the response to a request, which must arrive at once; nothing else may be sent to clients."""
+        """Send a request and return its response. It must arrive at once, and no other response may be sent."""
         sent = self.send(api, version, connection, **fields)
         assert len(sent) == 1, sent
         receiver, response = sent[0]
@@ -120,7 +123,7 @@ class ScriptedBroker:
         return response
 
     def advance(self, by_ms: int) -> list[Any]:
-        """Advance the time, in one step if it is long, and return everything sent meanwhile."""
+        """Advance the time, in one step if by more than two minutes. Return what the broker sends meanwhile."""
         if by_ms <= _STEPWISE_MAX_MS:
             self.cluster.run(by_ms)
         else:

@@ -20,7 +20,7 @@ DATA = st.binary(max_size=20)
 
 
 class Disks(RuleBasedStateMachine):
-    """Both disks with the same operations; `FileDisk` has a limit of two open files."""
+    """State machine that runs the same operations on both disks. `FileDisk` has a limit of two open files."""
 
     root = None
 

@@ -1,4 +1,4 @@
-"""Parser of a page, for its tests: ids, links, text, and whether it is well formed and self-contained."""
+"""Parser of report pages for tests: it collects ids, links and text, and finds unclosed and fetching elements."""
 
 from html.parser import HTMLParser
 

@@ -26,7 +26,7 @@ def run(results, day, *findings, targets=(MINE,), **fields):
 
 
 def verdicts(*each):
-    """Return a finding on one requirement for each (verdict, whether the violation is expected)."""
+    """Return a finding on one requirement for each pair of a verdict and whether a violation is expected."""
     return [
         found(DENSE, "mine", verdict, f"reason {number}", expected_violation=is_expected)
         for number, (verdict, is_expected) in enumerate(each)
@@ -69,7 +69,7 @@ def test_a_requirement_that_an_expected_violation_blocks_is_unknown(results):
     assert ", one target, one run on" in markdown
 
 
-def test_the_latest_finding_decides_if_asked_for(results):
+def test_the_latest_finding_decides_if_requested(results):
     old, new = verdicts((Verdict.VIOLATION, False), (Verdict.OK, False))
     runs = [run(results, 2, new), run(results, 1, old)]
     assert merge(runs).cell(DENSE, 0) == old
@@ -223,7 +223,7 @@ def test_same_runs_give_the_same_files(results):
         (Verdict.NOT_APPLICABLE, False, "yellow", "0 of 0 MUST"),
     ],
 )
-def test_badge_counts_what_must_hold(results, verdict, is_expected, colour, message):
+def test_badge_counts_must_requirements(results, verdict, is_expected, colour, message):
     only = (RequirementInfo(DENSE, "MUST"), RequirementInfo("produce/may", "MAY"))
     findings = (*verdicts((verdict, is_expected)), found("produce/may", "mine", Verdict.VIOLATION, "not counted"))
     ((name, content),) = badges(merge([run(results, 1, *findings, requirements=only)])).items()

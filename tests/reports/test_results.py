@@ -85,7 +85,7 @@ VERDICTS = st.sampled_from([verdict for verdict in Verdict if verdict is not Ver
 
 
 @given(VERDICTS, st.booleans())
-def test_only_ok_an_expected_violation_and_what_one_blocks_are_successes(verdict, expected):
+def test_only_ok_expected_violations_and_blocked_requirements_are_successes(verdict, expected):
     standing = Finding(verdict, expected_violation=expected).standing
     assert (standing in {Standing.OK, Standing.EXPECTED}) == (
         (verdict, expected) in {("ok", False), ("violation", True), ("unknown", True)}

@@ -1,4 +1,4 @@
-"""The page of Kafka's classes: committed as generated, and an error for a header of another form."""
+"""The page of Kafka's classes: the committed page is up to date, and a header in another form is an error."""
 
 import pytest
 

@@ -26,7 +26,10 @@ DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, max_message_bytes=4000)
 PROBLEMS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
-"""The tool of 4.3.1 expects each file to begin at offset 0. So it reports every other segment, even one of Kafka."""
+"""Reported for each segment but the first, because the tool of 4.3.1 expects each file to begin at offset 0.
+
+It is also reported for segments of Apache Kafka.
+"""
 
 
 def problems(printed: str) -> list[str]:
@@ -36,7 +39,7 @@ def problems(printed: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a log directory: several epochs, codecs and segments, a producer, LogAppendTime, a truncated torn tail."""
+    """Return a log directory with several epochs, codecs and segments, a producer, and a recovered torn tail."""
     root = tmp_path_factory.mktemp("data")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)

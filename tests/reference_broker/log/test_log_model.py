@@ -39,7 +39,7 @@ class Expected:
 
 
 class LogMachine(RuleBasedStateMachine):
-    """The log and the list, `self.records`."""
+    """State machine of a log and of the expected records, the list `self.records`."""
 
     @initialize()
     def open_empty(self) -> None:

@@ -18,7 +18,7 @@ DAY_MS = 86_400_000
 
 
 class Producing:
-    """A log; `send` returns the base offset or the error of an append."""
+    """A log in memory. `send` appends an idempotent batch and returns its base offset or the error."""
 
     def __init__(self, config: LogConfig = LogConfig()) -> None:  # noqa: B008 - frozen
         self.disk = MemoryDisk()

@@ -186,7 +186,7 @@ def test_files_without_a_segment_are_deleted():
     ]
 
 
-def test_log_that_ends_below_its_start_offset_restarts_there():
+def test_log_that_ends_below_its_start_offset_is_emptied_and_restarts_at_that_offset():
     disk = disk_with_log()
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=100)
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)

@@ -14,7 +14,7 @@ from tests.reference_broker.log.batches import NOW_MS, batch_with_timestamps, en
 
 DIRECTORY = "orders-0"
 DAY_MS = 86_400_000
-LONG_AGO = LogConfig(retention_ms=-1, segment_ms=1000)
+ONE_SECOND = LogConfig(retention_ms=-1, segment_ms=1000)
 
 
 class CountingDisk(MemoryDisk):
@@ -45,30 +45,30 @@ def test_roll_by_size():
 
 def test_roll_by_the_timestamps_of_the_records():
     """The timestamps of the first and the next batch are compared; the clock is not used."""
-    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1000), NOW_MS)) == [0]
-    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1001), NOW_MS)) == [0, 1]
-    assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(), NOW_MS + DAY_MS)) == [0]
+    assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1000), NOW_MS)) == [0]
+    assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1001), NOW_MS)) == [0, 1]
+    assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(), NOW_MS + DAY_MS)) == [0]
 
 
 def test_roll_by_the_clock_if_records_have_no_timestamps():
     timeless = encode_batch(batch_with_timestamps([-1]))
-    assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1000)) == [0]
-    assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1001)) == [0, 1]
+    assert segments_after(ONE_SECOND, (timeless, NOW_MS), (timeless, NOW_MS + 1000)) == [0]
+    assert segments_after(ONE_SECOND, (timeless, NOW_MS), (timeless, NOW_MS + 1001)) == [0, 1]
 
 
 def test_first_timestamp_of_a_segment_is_restored_after_a_restart():
     disk = MemoryDisk()
-    log = UnifiedLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, ONE_SECOND, NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.close()
-    log = UnifiedLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS, clean=True)
+    log = UnifiedLog.open(disk, DIRECTORY, ONE_SECOND, NOW_MS, clean=True)
     log.append(plain(timestamp_ms=NOW_MS + 1001), leader_epoch=0, now_ms=NOW_MS)
     assert disk.exists(f"{DIRECTORY}/{1:020d}.log")
 
 
 @pytest.mark.parametrize(("index_bytes", "per_segment"), [(16, 1), (36, 3)])
 def test_roll_by_a_full_index(index_bytes, per_segment):
-    """The last entry of a time index, of twelve bytes, is reserved for the entry that is written on close."""
+    """The last twelve bytes of a time index are reserved for the entry that is written on close."""
     config = LogConfig(index_interval_bytes=0, segment_index_bytes=index_bytes)
     batches = [(plain(timestamp_ms=NOW_MS + number), NOW_MS) for number in range(9)]
     assert segments_after(config, *batches)[:3] == [0, per_segment, 2 * per_segment]
@@ -87,7 +87,7 @@ def _with_directory() -> MemoryDisk:
     return disk
 
 
-def test_roll_flushes_the_inactive_segment_and_flush_the_active_one():
+def test_roll_flushes_the_inactive_segment_and_flush_flushes_the_active_segment():
     disk = CountingDisk()
     log = UnifiedLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
@@ -119,7 +119,7 @@ def test_flush_messages_limits_the_unflushed_records():
 
 
 def test_segment_without_timestamps_expires_by_the_clock():
-    config = replace(LONG_AGO, segment_ms=NEVER, retention_ms=1000)
+    config = replace(ONE_SECOND, segment_ms=NEVER, retention_ms=1000)
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     log.append(encode_batch(batch_with_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1000, 1)

@@ -82,7 +82,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def our_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return our log directory with the same batches, not closed, like Kafka's."""
+    """Return our log directory with the same batches. The log is not closed, because the Kafka broker is killed."""
     root = tmp_path_factory.mktemp("ours")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)

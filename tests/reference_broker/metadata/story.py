@@ -1,4 +1,4 @@
-"""Metadata records of every type, shared by several tests."""
+"""Metadata records that create a small cluster with two topics, shared by several tests."""
 
 from dataclasses import replace
 from uuid import UUID

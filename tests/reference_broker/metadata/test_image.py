@@ -148,7 +148,7 @@ def test_delta_has_the_changed_resources():
 
 @pytest.mark.parametrize("version", range(5))
 def test_older_versions_of_a_registration(version):
-    """Version 1 added controlled shutdown, version 2 the migration from ZooKeeper, each with one byte."""
+    """Version 1 added a byte for the controlled shutdown, version 2 a byte for the migration from ZooKeeper."""
     plain = replace(BROKER, log_dirs=())
     encoded = records.encode_metadata_record(plain)
     before_id, after_id = encoded[:7], encoded[8:]

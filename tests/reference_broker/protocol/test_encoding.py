@@ -49,7 +49,7 @@ def with_shared_arrays(value: Any) -> Any:
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MESSAGES).flatmap(st.from_type))
-def test_any_message_has_the_same_bytes_as_by_kio(entity: Any) -> None:
+def test_any_message_has_the_bytes_that_kio_writes(entity: Any) -> None:
     expected = by_kio(entity)
     assert encoder(type(entity))(entity) == expected
     shared = with_shared_arrays(entity)
@@ -73,7 +73,7 @@ def topics_with(configs: tuple[CreatableTopicConfigs, ...]) -> CreateTopicsRespo
 
 
 @pytest.mark.parametrize("message_type", MESSAGES, ids=str)
-def test_every_version_has_a_writer(message_type: Any) -> None:
+def test_encoder_of_every_version_is_created_once(message_type: Any) -> None:
     assert encoder(message_type) is encoder(message_type)
 
 

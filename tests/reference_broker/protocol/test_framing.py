@@ -1,4 +1,4 @@
-"""Length prefix of requests in a stream of pieces of any size."""
+"""Division of a stream into length-prefixed requests, whatever the sizes of the pieces in which it arrives."""
 
 import struct
 

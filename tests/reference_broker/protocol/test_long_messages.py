@@ -1,4 +1,4 @@
-"""Error messages that quote strings of the request, which must fit into a response of any version."""
+"""Error messages that quote long strings of a request: they are cut to fit into a response of any version."""
 
 import pytest
 from kio.index import load_response_schema

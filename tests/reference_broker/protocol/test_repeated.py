@@ -1,4 +1,4 @@
-"""Caches of repeated messages, which must never return another message."""
+"""Caches of decoded and encoded messages: a lookup never returns the result for a different message."""
 
 from weakref import WeakSet
 
@@ -34,7 +34,7 @@ def test_large_messages_are_not_cached() -> None:
 
 
 class Entity:
-    """Decoded entity that can be counted while it is referenced."""
+    """Decoded entity that permits weak references, by which the live entities are counted."""
 
 
 def test_readers_of_all_versions_share_one_cache() -> None:

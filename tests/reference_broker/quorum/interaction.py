@@ -120,7 +120,7 @@ def key(node_id: int) -> ReplicaKey:
 
 
 def show(end: OffsetAndEpoch) -> str:
-    """Format an end of a log: offset, and the epoch of the record before it."""
+    """Format a log end: `3@2` is end offset 3 after a record of epoch 2."""
     return f"{end.offset}@{end.epoch}"
 
 
@@ -193,7 +193,7 @@ def start(quorum: Interaction, *ids: str) -> None:
 
 
 def crash(quorum: Interaction, node_id: str) -> None:
-    """Crash a node: unflushed data, its messages and responses to it are lost. Requests to it stay in the network."""
+    """Crash a node. Its unflushed data, its messages and the responses to it are lost; requests to it are kept."""
     number = int(node_id)
     del quorum.nodes[number]
     quorum.disks[number].cut_power(Random(0))
@@ -228,7 +228,7 @@ def deliver(quorum: Interaction, *links: str) -> None:
 
 
 def run(quorum: Interaction, for_ms: str, *without: str) -> None:
-    """Advance the time and deliver messages at once, except from and to nodes after `without`; print new effects."""
+    """Advance the time and deliver messages at once, except those of nodes after `without`; print the effects."""
     end_ms = quorum.now_ms + int(for_ms)
     cut_off = {int(node_id) for node_id in without[1:]}
     effects: list[str] = []

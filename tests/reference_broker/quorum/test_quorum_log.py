@@ -169,7 +169,7 @@ def test_older_segments_of_an_interrupted_installation_are_not_part_of_the_log()
 
 @pytest.mark.parametrize(("back", "start"), [({0}, 8), ({4}, 4), ({0, 4}, 4)])
 def test_restored_segments_below_the_log_start_lose_no_record(back, start):
-    """The older snapshot is restored too. The log starts at its end if it has all records from that offset on."""
+    """The snapshot that ends at 4 is restored, too. The log starts at 4 if it has all records from 4 on, else at 8."""
     disk = MemoryDisk()
     log = open_log(disk, [5] * 12)
     log.store_snapshot(OffsetAndEpoch(4, 5), SNAPSHOT)

@@ -312,7 +312,7 @@ class Group:
                 self._fire(due_ms)
 
     def run(self, for_ms: int = 0) -> None:
-        """Deliver messages until none is in flight, and advance the clock."""
+        """Deliver messages until none is in flight, and advance the clock by `for_ms`."""
         end_ms = self.now.monotonic_ms + for_ms
         while self.step():
             pass

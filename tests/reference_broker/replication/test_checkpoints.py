@@ -18,7 +18,7 @@ PROPERTIES = {
 
 
 def cluster_with_records() -> Cluster:
-    """Return three nodes with a topic of three replicas and three records, two of them deleted."""
+    """Return a cluster of three nodes with a topic of three replicas and three records. Two records are deleted."""
     cluster = Cluster(3, **PROPERTIES)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3}

@@ -13,7 +13,7 @@ TOPIC = "orders"
 
 
 def start(size: int = 3, replicas: tuple[int, ...] = (1, 2, 3), *, min_isr: int = 1, **properties: str) -> Cluster:
-    """Return a cluster with a topic of one partition, whose first replica is the leader."""
+    """Return a cluster with a topic of one partition. The first replica is the leader."""
     cluster = Cluster(size, roles=dict.fromkeys(range(4, size + 1), "broker"), **properties)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {

@@ -11,7 +11,7 @@ NOW = Now(0, 0)
 
 
 def test_proposal_without_response_is_retried_with_its_original_epochs() -> None:
-    """If the follower loses its log (KIP-903) or is removed, the controller rejects the proposal by its old epochs."""
+    """If the follower loses its log (KIP-903) or is removed, the old epochs let the controller reject the proposal."""
     group = Group(2)
     group.run()
     partition = group.partition(1)

@@ -54,7 +54,7 @@ class Run:
             self.group.publish_metadata({node})
 
     def fence_killed(self, publish_to: set[int]) -> None:
-        """Remove killed brokers from the ISR, except the last member, and elect a leader, as the controller does."""
+        """Remove killed brokers from the ISR, but keep one member, and elect a leader, as the controller does."""
         state, alive = self.group.state, set(self.group.members)
         isr = tuple(node for node in state.isr if node in alive)
         leader = state.leader if state.leader in alive else next(iter(isr), NO_LEADER)

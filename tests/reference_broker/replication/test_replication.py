@@ -225,7 +225,7 @@ def test_high_watermark_waits_for_caught_up_replicas_outside_the_isr() -> None:
 
 
 def test_follower_joins_only_after_the_start_offset_of_the_leader_epoch() -> None:
-    """A new leader's high watermark may lag, so records between it and the leader's log end may be committed."""
+    """The high watermark of a new leader may lag, so records above it may already be committed."""
     group = Group(3, isr=(1, 2), min_isr=2)
     group.cut(1, 3)
     group.cut(2, 3)
@@ -300,10 +300,10 @@ def test_alter_partition_response_after_newer_metadata_is_ignored() -> None:
     assert (group.partition(1).isr.phase, group.partition(1).isr.isr) == (IsrPhase.COMMITTED, {1, 2})
 
 
-# Lanes
+# Separate fetchers of busy and quiet partitions
 
 
-def lanes(group: Group, node: int) -> set[str]:
+def connection_purposes(group: Group, node: int) -> set[str]:
     """Return the purposes of a follower's connections to the leader."""
     return {purpose for peer, purpose in group.members[group.state.leader].connections if peer == node}
 
@@ -311,12 +311,12 @@ def lanes(group: Group, node: int) -> set[str]:
 def test_busy_partition_is_fetched_separately_from_quiet_partitions() -> None:
     group = Group(2)
     group.run(for_ms=1_000)
-    assert lanes(group, 2) == {"replica-fetcher-quiet-0"}
+    assert connection_purposes(group, 2) == {"replica-fetcher-quiet-0"}
     group.produce("a")
     group.run()
-    assert lanes(group, 2) == {"replica-fetcher"}
+    assert connection_purposes(group, 2) == {"replica-fetcher"}
     group.run(for_ms=7_000)
-    assert lanes(group, 2) == {"replica-fetcher"}, "it stays, because no other partition is quiet"
+    assert connection_purposes(group, 2) == {"replica-fetcher"}, "it stays, because no other partition is quiet"
 
 
 def test_record_never_waits_for_a_fetch_without_its_partition() -> None:

@@ -31,7 +31,7 @@ def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_water
 
 
 def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
-    """Scenario 2: both fail. The replica with fewer records restarts as leader, and the logs must agree at offset 1."""
+    """Scenario 2: both replicas fail. The one with fewer records becomes leader. The logs must agree at offset 1."""
     group = Group(2)
     group.run()
     group.produce("a")
@@ -84,7 +84,7 @@ def test_followers_truncate_to_the_log_of_an_unclean_leader() -> None:
     assert group.partition(1).high_watermark == 1
 
 
-def test_follower_below_the_leaders_log_start_offset_restarts_its_log_there() -> None:
+def test_follower_below_the_leaders_log_start_offset_restarts_its_log_at_that_offset() -> None:
     group = Group(2, isr=(1,))
     group.cut(1, 2)
     group.produce("a", "b")

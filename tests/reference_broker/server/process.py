@@ -41,14 +41,14 @@ def command(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Seque
 
 
 def run_to_end(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> subprocess.CompletedProcess[str]:
-    """Run a broker that does not start, and return its exit code and output."""
+    """Run a broker that must fail to start, and return its exit code and output."""
     full_command = command(data, *arguments, listener=listener)
     return subprocess.run(full_command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
 
 
 @contextmanager
 def running(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Iterator[RunningBroker]:
-    """Run a broker, which is killed at the end if it has not ended."""
+    """Run a broker; kill it at the end if it still runs."""
     process = subprocess.Popen(
         [*command(data, *arguments, listener=listener), "--exit-with-stdin"],
         cwd=ROOT,

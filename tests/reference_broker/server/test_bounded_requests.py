@@ -18,7 +18,10 @@ from tests.reference_broker.server.process import running
 pytestmark = pytest.mark.sampled(2)
 
 _WAIT_MAX_S = 0.25
-"""A step of a request (`protocol.steps`) takes less than 50 ms on an idle machine; a complete request takes seconds."""
+"""Limit of the CPU time from a request to its response.
+
+A step of an expensive request (`protocol.steps`) takes less than 50 ms on an idle machine, all its steps take seconds.
+"""
 _MIB = 1024 * 1024
 
 
@@ -73,18 +76,18 @@ def others_are_served(broker):
 
 
 def cpu_s(broker):
-    """Return the CPU time of the node's only thread in seconds, which excludes delays by other processes."""
+    """Return the CPU time of the node's only thread in seconds. It does not include delays by other processes."""
     return int(Path(f"/proc/{broker.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def resident_bytes(broker):
+def peak_resident_bytes(broker):
     status = Path(f"/proc/{broker.process.pid}/status").read_text().splitlines()
     line = next(line for line in status if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
 
 def bomb(compression, size_bytes, records=1):
-    """Return a batch of zeros, which is small after compression."""
+    """Return a batch of zeros. It is small if it is compressed."""
     value = bytes(size_bytes // records)
     batch = RecordBatch(tuple(Record(value, key=b"k") for _ in range(records)), compression=compression)
     return encode_batch(batch)
@@ -134,7 +137,7 @@ def test_small_batch_with_a_large_decompressed_size_does_not_block_others(broker
     expected = "none" if configs == {"compression_type": compression.name.lower()} else "message_too_large"
     with others_are_served(broker):
         assert produce(client, name, records) == expected
-    assert resident_bytes(broker) < 300 * _MIB
+    assert peak_resident_bytes(broker) < 300 * _MIB
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD], ids=lambda each: each.name)
@@ -196,7 +199,7 @@ def test_memory_of_incomplete_requests_is_limited(broker):
             for each in sockets:
                 each.sendall(part)
         assert {is_open(each) for each in sockets} == {True, False}
-        assert resident_bytes(broker) < 300 * _MIB
+        assert peak_resident_bytes(broker) < 300 * _MIB
 
 
 def test_memory_of_unread_responses_is_limited(broker, client):
@@ -212,7 +215,7 @@ def test_memory_of_unread_responses_is_limited(broker, client):
             each.sendall(len(frame).to_bytes(4, "big") + frame)
             assert each.recv(4, socket.MSG_PEEK)
         client.send("ApiVersions", 0)
-        assert resident_bytes(broker) < 300 * _MIB
+        assert peak_resident_bytes(broker) < 300 * _MIB
 
 
 def connection(broker):

@@ -1,4 +1,4 @@
-"""Garbage collections of a node, which visit only new objects."""
+"""Garbage collections of a node: most of them visit only new objects."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Imports of a node's process at the start, which delay it."""
+"""Modules that a node's process imports: unneeded imports would delay the start."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def imported() -> set[str]:
     )
 
 
-def test_only_requests_of_every_start_are_imported_eagerly() -> None:
+def test_only_requests_that_every_start_sends_are_imported() -> None:
     requests = {
         name.split(".")[2] for name in imported() if name.startswith("kio.schema.") and name.endswith(".request")
     }

@@ -1,4 +1,4 @@
-"""Accepted connections without a peer."""
+"""Accepted connections that the peer has already reset."""
 
 import asyncio
 

@@ -91,7 +91,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["stopped", "crashed"])
 def served(request: pytest.FixtureRequest, kafkas_directory: Path, tmp_path: Path) -> Iterator[Any]:
-    """Yield a broker on a copy and the batches in it. Without the clean shutdown file it recovers as after a crash."""
+    """Yield a broker on a copy, and the stored batches. Without a clean shutdown file, the broker recovers its logs."""
     data = shutil.copytree(kafkas_directory, tmp_path / "data")
     if request.param == "crashed":
         (data / ".kafka_cleanshutdown").unlink()

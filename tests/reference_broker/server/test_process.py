@@ -71,31 +71,31 @@ def test_port_in_use_is_an_error(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         listener = f"127.0.0.1:{taken.getsockname()[1]}"
-        failed(run_to_end(tmp_path / "data", listener=listener), 3, f"error: cannot listen on {listener}: ")
+        assert_failed(run_to_end(tmp_path / "data", listener=listener), 3, f"error: cannot listen on {listener}: ")
     assert not (tmp_path / "data").exists()
 
 
 def test_file_as_data_directory_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the data directory {tmp_path / 'file'}: ")
+    assert_failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the data directory {tmp_path / 'file'}: ")
 
 
 def test_data_directory_in_use_is_an_error(tmp_path):
     with running(tmp_path / "data"):
-        failed(run_to_end(tmp_path / "data"), 3, f"error: the data directory {tmp_path / 'data'} is in use")
+        assert_failed(run_to_end(tmp_path / "data"), 3, f"error: the data directory {tmp_path / 'data'} is in use")
 
 
 def test_data_directory_of_another_node_or_cluster_is_an_error(tmp_path):
     with running(tmp_path / "data", "--cluster-id", "a" * 22) as broker:
         broker.stop()
-    failed(
+    assert_failed(
         run_to_end(tmp_path / "data", "--cluster-id", "b" * 22),
         3,
         f"error: {tmp_path / 'data'} belongs to cluster aaaa",
     )
-    failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} belongs to node 1")
+    assert_failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} belongs to node 1")
     (tmp_path / "data/meta.properties").write_text("version=1\n")
-    failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
+    assert_failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
 
 
 @pytest.mark.parametrize("version", ["9", "many"])
@@ -104,7 +104,9 @@ def test_data_directory_of_another_version_is_an_error(tmp_path, version):
         broker.stop()
     properties = tmp_path / "data/meta.properties"
     properties.write_text(properties.read_text().replace("version=1", f"version={version}"))
-    failed(run_to_end(tmp_path / "data"), 3, f"error: {properties} has version {version}, this broker reads version 1")
+    assert_failed(
+        run_to_end(tmp_path / "data"), 3, f"error: {properties} has version {version}, this broker reads version 1"
+    )
 
 
 def test_failed_disk_ends_the_broker(tmp_path):
@@ -152,7 +154,7 @@ def test_metadata_log_with_an_unknown_frame_version_is_an_error(tmp_path):
     header = BatchHeader.parse(foreign)._replace(base_offset=last.last_offset + 1, leader_epoch=last.leader_epoch)
     log.write_bytes(written + header.pack() + foreign[HEADER_SIZE_BYTES:])
     done = run_to_end(tmp_path / "data")
-    failed(done, 3, f"error: the data directory {tmp_path / 'data'} belongs to another broker: ")
+    assert_failed(done, 3, f"error: the data directory {tmp_path / 'data'} belongs to another broker: ")
     assert "frame version 2" in done.stderr
 
 
@@ -179,11 +181,11 @@ def test_topic_with_the_longest_name_is_created_and_deleted(tmp_path):
 )
 def test_invalid_command_line_is_an_error(tmp_path, arguments, message):
     done = run_to_end(tmp_path / "data", *arguments)
-    failed(done, 4, "error: ")
+    assert_failed(done, 4, "error: ")
     assert message in done.stderr
 
 
-def failed(done: subprocess.CompletedProcess[str], code: int, line: str) -> None:
+def assert_failed(done: subprocess.CompletedProcess[str], code: int, line: str) -> None:
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert done.stderr.startswith(line), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr

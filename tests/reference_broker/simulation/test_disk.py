@@ -40,7 +40,7 @@ def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(operations, max_size=30))
-def test_without_power_failures_it_behaves_like_a_memory_disk(actions):
+def test_simulated_disk_without_power_failures_behaves_like_a_memory_disk(actions):
     simulated, plain = SimulatedDisk(), MemoryDisk()
     for action in actions:
         do(simulated, *action)
@@ -51,7 +51,7 @@ def test_without_power_failures_it_behaves_like_a_memory_disk(actions):
 
 @dataclass
 class Inode:
-    """A file as complete copies; its first `kept` bytes have not changed since the last flush."""
+    """The current and the flushed content of a file. The first `kept` bytes have not changed since the last flush."""
 
     now: bytes = b""
     durable: bytes = b""
@@ -161,7 +161,7 @@ def test_power_failure_changes_only_unflushed_data(actions, seed):
 
 
 def outcomes(prepare, path="d/a", seeds=300):
-    """Return all possible contents of a file after a power failure; None if it may be missing."""
+    """Return the contents of a file after power failures with many seeds; None stands for a missing file."""
     found = set()
     for seed in range(seeds):
         disk = SimulatedDisk()

@@ -148,7 +148,7 @@ def test_a_power_cut_during_a_write_ends_the_machine(cluster):
     assert cluster.await_ready()
 
 
-def test_a_node_ends_when_its_disk_fails_and_cannot_start_while_it_does(cluster):
+def test_a_node_ends_when_its_disk_fails_and_cannot_start_before_the_disk_is_repaired(cluster):
     machine = cluster.machines[active_controller(cluster)]
     failure = Failure(operation="append")
     machine.disk.failures.append(failure)
@@ -210,7 +210,7 @@ def test_timers_follow_the_machines_own_clock_and_jumps_of_the_wall_clock_do_not
 # Network and shape of the cluster
 
 
-def test_one_client_can_be_cut_and_one_listener(cluster):
+def test_one_client_or_one_listener_can_be_cut_off(cluster):
     near, far = Caller(cluster, place="near"), Caller(cluster, place="far")
     cluster.scheduler.run(100)
     cluster.network.set(Link("far", "1"), Condition(cut=Cut.HOLD))

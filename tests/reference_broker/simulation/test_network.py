@@ -22,7 +22,7 @@ LONG_MS = 200_000
 
 @dataclass
 class Side:
-    """Data and events of one end."""
+    """Data that one end has received, and the times of its events."""
 
     received: list[bytes] = field(default_factory=list)
     closed_at_ms: int | None = None
@@ -74,7 +74,7 @@ class World:
 def test_data_arrive_in_order_in_both_directions():
     world = World()
     pipe, opener, acceptor = world.connect()
-    world.network.send(pipe, b"1", from_opener=True)  # follows once it is connected
+    world.network.send(pipe, b"1", from_opener=True)  # delivered when the connection is established
     world.run()
     assert pipe.is_established
     world.network.send(pipe, b"2", from_opener=True)
@@ -166,7 +166,7 @@ def test_a_reset_loses_data_in_flight_and_notifies_both_ends():
 
 
 @pytest.mark.parametrize("notified", [0, 1])
-def test_the_other_end_of_a_half_open_connection_detects_it_when_it_sends(notified):
+def test_the_other_end_of_a_half_open_connection_detects_the_reset_when_it_sends(notified):
     world = World()
     pipe, *sides = world.connect()
     world.run()
@@ -219,7 +219,7 @@ def test_held_data_arrive_in_order_once_the_cut_is_healed(in_flight):
     assert opener.closed_at_ms is None
 
 
-def test_lost_data_end_their_connection_once_both_directions_are_healed():
+def test_a_connection_that_lost_data_is_closed_once_both_directions_are_healed():
     world = World()
     pipe, opener, acceptor = world.connect()
     untouched, *others = world.connect()
@@ -293,7 +293,7 @@ def test_a_link_may_be_limited_to_one_listener_or_one_opener():
     assert reached() == {(A, LISTENER), (A, OTHER_LISTENER)}
 
 
-def test_equal_conditions_end_one_by_one():
+def test_equal_conditions_of_a_link_are_healed_one_by_one():
     world = World()
     pipe, _, acceptor = world.connect()
     world.run()
@@ -323,7 +323,7 @@ def test_delay_and_bandwidth():
     assert acceptor.at_ms == [100 + 10 + 21, 100 + 10 + 5 + 21], "the second waits for the first to be through"
 
 
-# Anything
+# Random actions
 
 PLACES = st.sampled_from([A, B])
 CONDITIONS = st.one_of(

@@ -5,7 +5,7 @@ import random
 from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history, well_formed
 
 TICK_NS = 97_000_003
-"""Factor of all times. With it, operations are in many seconds, and latencies in many buckets."""
+"""Factor of all times. It spreads operations over many seconds, and latencies over many buckets."""
 
 
 def strange(seed):

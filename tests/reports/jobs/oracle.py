@@ -75,7 +75,7 @@ def ended(operation):
 
 
 def bucket(value):
-    """Return the middle of the numbers that have the same number of digits and the same first three digits."""
+    """Return the middle of the numbers with the same number of digits and the same first three digits as `value`."""
     digits = len(str(value))
     if digits <= 3:
         return value
@@ -291,7 +291,7 @@ def keys(history):
 
 
 def sends(history):
-    """Yield every send with a value: its row, its operation, its fate, and the offsets at which reads returned it."""
+    """Yield each send of a value: its row, operation and result (`_fate`), and the offsets of reads of the value."""
     reads = defaultdict(list)
     for row in filter(history.by_clients, history.records):
         if row["direction"] == "read" and row["value"] is not None:

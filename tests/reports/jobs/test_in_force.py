@@ -64,7 +64,7 @@ def test_run_of_a_century_has_a_bounded_number_of_slots():
     assert pa.compute.sum(pa.compute.subtract(slots["end_ns"], slots["begin_ns"])).as_py() == end + 1
 
 
-def test_a_long_kind_is_cut():
+def test_label_of_a_long_fault_kind_is_truncated():
     periods = periods_of([Fault("k" * 1_000_000, 0, 10)], 20)
     assert len(periods[0].label) < 5_000
     assert label_within(periods, 0, 20) == periods[0].label

@@ -113,7 +113,7 @@ def test_more_than_two_runs_are_sorted_oldest_first(tmp_path):
     assert [run.name for run in open_runs(dict.fromkeys(dirs[:2][::-1], ""), tmp_path / "y")] == ["c", "b"]
 
 
-def test_a_long_run_id_is_cut_in_the_rows(tmp_path):
+def test_a_long_run_id_is_truncated_in_the_rows(tmp_path):
     run_dir = some_run("r" * 1_000_000).write(tmp_path / "run")
     for table in tables_of(run_dir, tmp_path / "1").values():
         assert all(len(run_id) < 5_000 for run_id in table["run_id"].to_pylist())

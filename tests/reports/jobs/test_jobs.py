@@ -1,4 +1,4 @@
-"""Tables of a report: compared with the oracle on random histories, and those of DuckDB with those of Spark."""
+"""Tables of a report: DuckDB compared with the oracle and with Spark, on random histories."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -192,7 +192,7 @@ def test_keys_step_through_the_operations(tmp_path):
 
 
 def colours_of(png):
-    """Count the pixels of each colour of an 8-bit RGB or RGBA file without interlacing."""
+    """Count the pixels of each colour in a PNG file (8-bit RGB or RGBA, not interlaced)."""
     import zlib
     from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Spark's servers from the pip package, on loopback, each under a guard that ends it when this process ends."""
+"""Spark's servers from the pip package, on loopback. A guard ends each server when this process ends."""
 
 import contextlib
 import re

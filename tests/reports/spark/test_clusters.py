@@ -22,7 +22,7 @@ from tests.reports.spark.clusters import ENVIRONMENT, HOME, SETTINGS, connect_se
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark emits these at its shutdown.
+    # PySpark emits ResourceWarnings at its shutdown.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.sampled(3),
 ]

@@ -32,7 +32,7 @@ from tests.linearizability.anomalies.simulated_partition import SimulatedPartiti
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark emits these at its shutdown.
+    # PySpark emits ResourceWarnings at its shutdown.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.sampled(3),
 ]
@@ -279,7 +279,7 @@ def _large_run(folder, records, partitions):
 
 
 def _large_tables(batch, partitions):
-    """Return a batch of rows: partitions in turn, each produce with an even op_id and its poll with the next one."""
+    """Return the rows of a batch. Partitions take turns. A produce has an even op_id, its poll the next op_id."""
     partition, base = batch % partitions, batch // partitions * STEP
     op_id = np.arange(2 * batch[0], 2 * batch[-1] + 2)
     is_poll = op_id % 2 == 1

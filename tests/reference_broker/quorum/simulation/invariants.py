@@ -1,4 +1,4 @@
-"""Invariants of the quorum; a snapshot in this simulation is a digest of all committed records."""
+"""Invariants of the quorum. In this simulation, a snapshot contains only a digest of all committed records."""
 
 from zlib import crc32
 

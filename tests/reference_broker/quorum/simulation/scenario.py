@@ -14,8 +14,8 @@ class FaultKind(Enum):
     ISOLATE = "isolate"  # no messages in or out
     DEAF = "deaf"  # no messages in
     MUTE = "mute"  # no messages out
-    PARTITION = "partition"  # `node` and those after it, half of all nodes, are cut off from the rest
-    RESIGN = "resign"  # if it is the leader
+    PARTITION = "partition"  # half of the nodes, from `node` on, are cut off from the others
+    RESIGN = "resign"  # resignation, if the node is the leader
     SNAPSHOT = "snapshot"  # take a snapshot and delete the log before it
 
 
@@ -83,14 +83,14 @@ class Scenario:
 
     @classmethod
     def generate_duels(cls, seed: int) -> "Scenario":
-        """Generate two candidates in one epoch, and a crash of the third node after its vote, which must persist."""
+        """Generate two candidates in one epoch, and a crash of the third node after its vote. Its vote must persist."""
         random = Random(seed)
         late = Fault(random.randrange(60, 120), FaultKind.KILL, random.randrange(3))
         return cls(seed, 3, 0, (late,), jitter_ms=1, crashes_after_vote=1.0, faulty_ms=600)
 
     @classmethod
     def generate_silences(cls, seed: int) -> "Scenario":
-        """Generate cuts from or to nodes that last longer than a leader's check-quorum timeout."""
+        """Generate cuts of a node or of half of the nodes. Each lasts longer than the leader's check-quorum timeout."""
         random = Random(seed)
         kinds = (FaultKind.ISOLATE, FaultKind.DEAF, FaultKind.PARTITION)
         starts_ms = range(600, FAULTY_MS - 1200, 700)
@@ -98,7 +98,7 @@ class Scenario:
 
     @classmethod
     def generate_installations(cls, seed: int) -> "Scenario":
-        """Generate isolations of nodes during which the others take snapshots, and power failures during installs."""
+        """Generate isolated nodes that later install snapshots of other nodes, and power failures during installs."""
         random = Random(seed)
         faults = []
         for at_ms in range(500, FAULTY_MS // 2 - 400, 400):
@@ -109,7 +109,7 @@ class Scenario:
 
     @classmethod
     def generate_power_cuts(cls, seed: int) -> "Scenario":
-        """Generate diverging logs, truncations and snapshots, with power failures meanwhile."""
+        """Generate diverging logs, truncations and snapshots, and power failures during these."""
         random = Random(seed)
         kinds = (FaultKind.CRASH, FaultKind.ISOLATE, FaultKind.SNAPSHOT)
         faults = _generate_faults(random, kinds, 3, random.randrange(40, 150))

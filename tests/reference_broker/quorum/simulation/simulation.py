@@ -50,7 +50,7 @@ def payload(number: int) -> bytes:
 
 @dataclass
 class Host:
-    """A machine: its disk survives its node. Messages for another incarnation of the node are not delivered."""
+    """A machine. Its disk survives its node. Responses to an earlier incarnation of the node are not delivered."""
 
     disk: SimulatedDisk
     node: KafkaRaftClient | None = None
@@ -280,7 +280,7 @@ class Simulation:
             self._after(node_id)
 
     def _maybe_crash(self, node_id: int, share: float) -> None:
-        """Schedule a power failure at random, a few events later."""
+        """Schedule a power failure with probability `share`, at once or 20 ms later."""
         if not self._is_healed and self.random.random() < share:
             fault = Fault(self.now_ms + self.random.choice((0, 0, 20)), FaultKind.CRASH, node_id)
             self._at(fault.at_ms, lambda: self._inject(fault))

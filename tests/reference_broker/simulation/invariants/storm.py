@@ -43,7 +43,7 @@ KINDS = (*MACHINE_KINDS, "isolate", "deaf", "cut", "elect", "reassign", "roll")
 
 
 class Client:
-    """Connections of a client, and requests over them, with a timeout."""
+    """Client with one connection per node and a timeout for each request."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -197,7 +197,7 @@ class Committer:
 
 
 class Storm:
-    """One run."""
+    """One run of a cluster under random faults."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class Storm:
         return self.random.choice((1, 2, 3))
 
     def leader(self, partition: int) -> int:
-        """Return the leader in the metadata of a random running node, which may be outdated."""
+        """Return the leader in the metadata of a random running node. The metadata may be outdated."""
         nodes = self.cluster.nodes
         if not nodes:
             return 1

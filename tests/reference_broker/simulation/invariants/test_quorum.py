@@ -1,4 +1,4 @@
-"""Invariants of the quorum that are rarely violated first; the quorum's defects test the others."""
+"""Invariants of the quorum that a defect rarely violates first; `quorum.test_defects` tests the others."""
 
 from types import SimpleNamespace
 from unittest.mock import patch
