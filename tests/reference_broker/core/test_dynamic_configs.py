@@ -240,6 +240,13 @@ def test_the_controller_rejects_duplicate_resources(cluster):
     assert alter(cluster, resources) == [once_each] * 2
 
 
+@pytest.mark.parametrize("name", ["x", "0_1", " 1", str(2**32)])
+def test_the_controller_rejects_a_broker_name_that_is_no_integer(cluster, name):
+    resources = [(BROKER, name, [("log.retention.ms", SET, "5")])]
+    expected = [bad_request("Unable to parse broker name as a base 10 number.")]
+    assert alter(cluster, resources, cluster.active_controller, listener=CONTROLLER) == expected
+
+
 def test_properties_of_one_broker_take_precedence_over_those_of_all(cluster):
     assert alter(cluster, [(BROKER, "", [("log.retention.ms", SET, "111")])]) == [OK]
     assert alter(cluster, [(BROKER, "1", [("log.retention.ms", SET, "222")])]) == [OK]
