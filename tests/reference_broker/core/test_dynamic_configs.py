@@ -80,6 +80,7 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
         ("retention.ms", "abc", invalid("retention.ms", "abc", "Not a number of type LONG")),
         ("retention.ms", "1.5", invalid("retention.ms", "1.5", "Not a number of type LONG")),
         ("retention.ms", "1_000", invalid("retention.ms", "1_000", "Not a number of type LONG")),
+        ("retention.ms", "\u2003 5", invalid("retention.ms", "\u2003 5", "Not a number of type LONG")),
         ("retention.ms", "", invalid("retention.ms", "", "Not a number of type LONG")),
         ("retention.ms", "-2", invalid("retention.ms", "-2", "Value must be at least -1")),
         ("retention.ms", None, bad_request("Null value not supported for : retention.ms")),
@@ -125,6 +126,7 @@ def test_invalid_topic_values(cluster, name, value, expected):
     ("name", "value", "shown"),
     [
         ("retention.ms", " 5 ", "5"),
+        ("retention.ms", "\x005\x1f", "5"),
         ("segment.ms", "+7", "7"),
         ("segment.ms", "0010", "10"),
         ("preallocate", "TRUE", "true"),
