@@ -3,23 +3,12 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from fixtures.faults.damage import Damage
+from fixtures.faults.damage import DELETED, GARBAGE, RECOVERY_POINTS, Damage, flipped
 from fixtures.targets.target import TargetError
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
 
-_GARBAGE = bytes(range(7, 100))
 _METADATA = "__cluster_metadata-0/"
-_BITS = 8
-_SUFFIXES = {
-    Damage.INDEXES: (".index", ".timeindex"),
-    Damage.SNAPSHOTS: (".snapshot",),
-    Damage.CHECKPOINTS: ("leader-epoch-checkpoint",),
-}
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-_SIZE_FIELD_END = 12
-_COVERED_FROM = 21
-"""Offsets in a record batch: the end of its length field, and the start of the bytes that its CRC covers."""
 
 
 class SimulatedFiles:
@@ -61,10 +50,10 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
             logs = [path for path in own if path.endswith(".log")]
             for directory in sorted({path.rpartition("/")[0] for path in logs}):
                 active = max(path for path in logs if path.startswith(f"{directory}/"))
-                disk.files[active] = bytearray(disk.files[active] + _GARBAGE)
+                disk.files[active] = bytearray(disk.files[active] + GARBAGE)
         case _:
             for path in own:
-                if path.endswith(_SUFFIXES[what]):
+                if path.endswith(DELETED[what]):
                     disk.lose(path)
     if what is Damage.CHECKPOINTS:
         for path in [path for path in sorted(disk.files) if "/" not in path and path.endswith("-checkpoint")]:
@@ -81,26 +70,10 @@ def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bo
     found = [path for path in paths if disk.files[path]]
     if not found:
         return False
-    data = bytearray(disk.files[found[-1]])
-    place = _noticed(data, len(data) * per_mille // 1000) if suffix == ".log" else len(data) * per_mille // 1000
-    data[place] ^= 1 << place % _BITS
-    disk.files[found[-1]] = data
+    disk.files[found[-1]] = flipped(disk.files[found[-1]], suffix, per_mille)
     if RECOVERY_POINTS in disk.files:
         disk.lose(RECOVERY_POINTS)
     return True
-
-
-def _noticed(log: bytearray, place: int) -> int:
-    """Return the place, or the next one that a CRC covers: Kafka does not detect flipped bits that no CRC covers."""
-    start = 0
-    while start + _COVERED_FROM < len(log):
-        end = (
-            start + _SIZE_FIELD_END + int.from_bytes(log[start + _SIZE_FIELD_END - 4 : start + _SIZE_FIELD_END], "big")
-        )
-        if place < end:
-            return max(place, start + _COVERED_FROM)
-        start = end
-    return place
 
 
 def wipe(disk: SimulatedDisk) -> None:

@@ -8,8 +8,8 @@ from typing import Final
 
 from chaos.simulation.simulated_links import SimulatedLinks
 from chaos.simulation.simulated_processes import MachineProcesses
-from fixtures.clock.drifts import Drifts
 from fixtures.disk.faults import DiskFault, DiskOperation, PowerLoss, Unflushed
+from fixtures.overlapping import OverlappingSettings
 from fixtures.targets.controls import RequestControl, ResourceControl
 from fixtures.targets.target import TargetError
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -48,6 +48,7 @@ class SimulatedDisks:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._machines = cluster.machines
         self._armed: set[int] = set()
+        self._space_limits = defaultdict[int, OverlappingSettings[int | None]](lambda: OverlappingSettings(None))
 
     def cut_power(
         self, nodes: Sequence[int], unflushed: Unflushed = Unflushed.TORN, seed: int = 0
@@ -77,12 +78,12 @@ class SimulatedDisks:
 
     @contextmanager
     def inject(self, node: int, fault: DiskFault) -> Iterator[None]:
-        """Make operations of a node's disk fail, or its flushes slow, until the context is left."""
+        """Make operations of a node's disk fail, or its flushes slow, until the context is left. Delays add up."""
         disk = self._machines[node].disk
         if fault.error is None:
-            disk.flush_ms = int(fault.delay_ms)
+            disk.flush_ms += int(fault.delay_ms)
             yield
-            disk.flush_ms = 0
+            disk.flush_ms -= int(fault.delay_ms)
             return
         names = [_OPERATIONS.get(operation, str(operation)) for operation in fault.operations] or [""]
         failures = [Failure(getattr(errno, fault.error), name, (fault.files or "").strip("*")) for name in names]
@@ -93,11 +94,14 @@ class SimulatedDisks:
 
     @contextmanager
     def fill(self, node: int, free_bytes: int = 0) -> Iterator[None]:
-        """Limit the free space of a node's disk until the context is left."""
-        disk = self._machines[node].disk
-        disk.free_bytes = free_bytes
-        yield
-        disk.free_bytes = None
+        """Limit the free space of a node's disk until the context is left. Of several limits the newest applies."""
+
+        def limit(newest: int | None) -> None:
+            self._machines[node].disk.free_bytes = newest
+
+        with self._space_limits[node].add(free_bytes, limit):
+            limit(free_bytes)
+            yield
 
 
 class SimulatedClocks:
@@ -105,7 +109,7 @@ class SimulatedClocks:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._machines = cluster.machines
-        self._drifts: defaultdict[int, Drifts] = defaultdict(Drifts)
+        self._rates_ppm = defaultdict[int, OverlappingSettings[int]](lambda: OverlappingSettings(0))
 
     @contextmanager
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
@@ -117,11 +121,10 @@ class SimulatedClocks:
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
         """Change the rate of both clocks of a node inside the context, in millionths; negative: slower."""
-        drifts = self._drifts[node]
-        with drifts.add(rate_ppm):
-            self._machines[node].drift_clock(drifts.rate_ppm)
+        drift_clock = self._machines[node].drift_clock
+        with self._rates_ppm[node].add(rate_ppm, drift_clock):
+            drift_clock(rate_ppm)
             yield
-        self._machines[node].drift_clock(drifts.rate_ppm)
 
     @property
     def residue(self) -> tuple[str, ...]:

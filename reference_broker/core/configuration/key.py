@@ -47,6 +47,8 @@ _INTEGER_BOUNDS = {
     ConfigType.LONG: (-(2**63), LONG_MAX),
 }
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")  # Python parses 4,300 digits at most
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+"""Characters that `String.trim` removes."""
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -71,7 +73,7 @@ class ConfigKey:
 
     def parse(self, text: str) -> Value:
         """Parse and validate a text. Raises `InvalidConfigError`."""
-        value = self._typed(text.strip())
+        value = self._typed(text.strip(_TRIMMED))
         if self.minimum is not None and not isinstance(value, str) and value < self.minimum:
             raise self._invalid(value, f"Value must be at least {self.minimum}")
         if self.maximum is not None and not isinstance(value, str) and value > self.maximum:

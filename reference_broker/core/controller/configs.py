@@ -20,7 +20,7 @@ from enum import IntEnum
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import ConfigType, InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
-from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.configuration.resource import ResourceType, parse_node_id
 from reference_broker.core.configuration.validation import validate_topic_overrides
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT, MetadataImage
@@ -133,10 +133,9 @@ def _check_resource(resource: Resource) -> None:
         if reason is not None:
             raise ControllerError(ErrorCode.invalid_topic_exception, reason)
     elif resource.name != CLUSTER_DEFAULT:
-        try:
-            node_id = int(resource.name)
-        except ValueError:
-            raise _invalid("Unable to parse broker name as a base 10 number.") from None
+        node_id = parse_node_id(resource.name)
+        if node_id is None:
+            raise _invalid("Unable to parse broker name as a base 10 number.")
         if node_id < 0:
             raise _invalid("Invalid negative broker ID.")
 

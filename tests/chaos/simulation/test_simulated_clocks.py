@@ -14,4 +14,4 @@ def test_the_newest_drift_that_is_not_healed_applies():
     third.__exit__(None, None, None)
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
-    assert rates == [100, 200, 100, 200, 200, 0]
+    assert rates == [100, 200, 100, 200, 0]

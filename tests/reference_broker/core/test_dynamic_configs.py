@@ -80,6 +80,7 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
         ("retention.ms", "abc", invalid("retention.ms", "abc", "Not a number of type LONG")),
         ("retention.ms", "1.5", invalid("retention.ms", "1.5", "Not a number of type LONG")),
         ("retention.ms", "1_000", invalid("retention.ms", "1_000", "Not a number of type LONG")),
+        ("retention.ms", "\u2003 5", invalid("retention.ms", "\u2003 5", "Not a number of type LONG")),
         ("retention.ms", "", invalid("retention.ms", "", "Not a number of type LONG")),
         ("retention.ms", "-2", invalid("retention.ms", "-2", "Value must be at least -1")),
         ("retention.ms", None, bad_request("Null value not supported for : retention.ms")),
@@ -125,6 +126,7 @@ def test_invalid_topic_values_are_rejected(cluster, name, value, expected):
     ("name", "value", "shown"),
     [
         ("retention.ms", " 5 ", "5"),
+        ("retention.ms", "\x005\x1f", "5"),
         ("segment.ms", "+7", "7"),
         ("segment.ms", "0010", "10"),
         ("preallocate", "TRUE", "true"),
@@ -238,6 +240,13 @@ def test_the_controller_rejects_duplicate_resources(cluster):
     assert alter(cluster, resources, controller, listener=CONTROLLER) == [bad_request("Duplicate resource.")]
     once_each = bad_request("Each resource must appear at most once.")
     assert alter(cluster, resources) == [once_each] * 2
+
+
+@pytest.mark.parametrize("name", ["x", "0_1", " 1", str(2**32)])
+def test_the_controller_rejects_a_broker_name_that_is_no_integer(cluster, name):
+    resources = [(BROKER, name, [("log.retention.ms", SET, "5")])]
+    expected = [bad_request("Unable to parse broker name as a base 10 number.")]
+    assert alter(cluster, resources, cluster.active_controller, listener=CONTROLLER) == expected
 
 
 def test_properties_of_one_broker_take_precedence_over_those_of_all(cluster):
