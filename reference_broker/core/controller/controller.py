@@ -134,7 +134,7 @@ class Controller:
     ) -> None:
         """Write records atomically, and call `then` once they are committed.
 
-        Without records, `then` is called once all earlier records are committed, which may be at once. It is never
+        Without records, `then` is called once the earlier records that are not committed yet are committed. It is never
         called if the controller is deactivated before that.
 
         :param request: the request that waits; it fails with NOT_CONTROLLER if the controller is deactivated.
@@ -146,10 +146,8 @@ class Controller:
                 self.image.apply(record)
             self._waiting.append(_DeferredEvent(end_offset, then, request))
             self.periodic_tasks.records_written(records, now)
-        elif self._waiting:
-            self._waiting.append(_DeferredEvent(self._waiting[-1].end_offset, then, request))
         else:
-            then(now)
+            self._waiting.append(_DeferredEvent(self._waiting[-1].end_offset, then, request))
 
     def respond_when_committed(
         self, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now
