@@ -102,8 +102,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/lists-are-appended-to",
         level=Level.MUST,
-        text="IncrementalAlterConfigs appends missing items to a list and subtracts present ones; a list that is not "
-        "set begins with the inherited value.",
+        text="IncrementalAlterConfigs appends missing items to a list and subtracts present ones, of equal items only "
+        "the first; a list that is not set begins with the inherited value.",
         sources=(sources.KIP_339,),
         check=sequential(
             script(
@@ -116,6 +116,9 @@ REQUIREMENTS: Final = (
                 IncrementalAlterConfigs(((THROTTLED, Operation.APPEND, "0:2,0:1"),)),
                 Eventually(DescribeConfigs((THROTTLED,))),
                 IncrementalAlterConfigs(((THROTTLED, Operation.SUBTRACT, "0:1,0:7"),)),
+                Eventually(DescribeConfigs((THROTTLED,))),
+                IncrementalAlterConfigs(((THROTTLED, Operation.SET, "0:1,0:2,0:1"),)),
+                IncrementalAlterConfigs(((THROTTLED, Operation.SUBTRACT, "0:1"),)),
                 Eventually(DescribeConfigs((THROTTLED,))),
                 _SHOWN,
             ),

@@ -42,7 +42,10 @@ def _change(properties: dict[str, str], name: str, operation: Operation, value: 
         case Operation.APPEND:
             properties[name] = ",".join([*present, *(item for item in named if item not in present)])
         case Operation.SUBTRACT:
-            properties[name] = ",".join(item for item in present if item not in named)
+            for item in named:
+                if item in present:
+                    present.remove(item)  # the first of equal items only
+            properties[name] = ",".join(present)
 
 
 _DEFAULT_LISTS: Final = {"cleanup.policy": "delete"}
