@@ -1,16 +1,21 @@
-"""Common parts of the programs printed for sequential and for concurrent scripts: the target and the exit code."""
+"""Common parts of the programs printed for sequential and for concurrent scripts: target, output and exit code."""
 
+import io
+import os
+import sys
 from typing import Final
 
 from conformance.targets import starts_nodes, target_of_requirements
 from fixtures.targets.recipe_file import VARIABLE
 from fixtures.targets.target import NotInstalledError, Target, UnknownTargetError
 from linearizability.judgement import Verdict
+from linearizability.printable import printable
 
 EXIT_CODES: Final = {Verdict.OK: 0, Verdict.VIOLATION: 1, Verdict.UNKNOWN: 6}
 """Exit codes as in `kafkatrial.exit_codes`, which this package must not import."""
 _TARGET_FAILED: Final = 3
 _USAGE: Final = 4
+_OUTPUT_CLOSED: Final = 141
 
 
 def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
@@ -24,6 +29,17 @@ def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
         return target_of_requirements(chosen, nodes=nodes if same_size else None)
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}. The variable {VARIABLE} names the file of a broker of your own") from error
+
+
+def print_output(text: str) -> None:
+    """Print text on standard output, with unprintable characters escaped. If its reader has ended, exit with 141."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # its encoding may lack characters of the text
+    try:
+        print(printable(text, None), flush=True)  # noqa: T201 - a program's output
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes again at its end
+        raise SystemExit(_OUTPUT_CLOSED) from None
 
 
 def exit_code_without_verdict(error: Exception) -> int:

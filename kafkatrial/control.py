@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from fixtures.targets.controls import ExitStatuses, LinkedTarget, NodeAccess, ProcessControl, ProcessTarget
-from fixtures.targets.target import Node, Target, TargetError
+from fixtures.targets.target import Node, NodeEndedError, Target, TargetError
 
 CLIENT = "client"
 CONTROLLER = "controller"
@@ -237,7 +237,7 @@ class Control:
                 return {"resumed": [], "healed": [], "restarted": []}
             self.heal_all()
             for node in down:
-                self._processes().restart(node)
+                self._restart(self._processes(), node)
                 with self._changed:
                     self._states[node] = NodeState.RUNNING
             self._await_whole(self._target, self._raise_if_ended)
@@ -342,7 +342,7 @@ class Control:
                 processes.shut_down(node)
                 return NodeState.SHUT_DOWN
             case "restart":
-                processes.restart(node)
+                self._restart(processes, node)
             case "pause":
                 pause = processes.pause(node)
                 pause.__enter__()
@@ -353,6 +353,15 @@ class Control:
                 if (taken := self._take_pause(node)) is not None:
                     taken.__exit__(None, None, None)
         return NodeState.RUNNING
+
+    def _restart(self, processes: ProcessControl, node: int) -> None:
+        """Restart a node. If its new process ends by itself, the node is `ENDED`, whatever it was before."""
+        try:
+            processes.restart(node)
+        except NodeEndedError:
+            with self._changed:
+                self._states[node] = NodeState.ENDED
+            raise
 
     def _take_pause(self, node: int) -> AbstractContextManager[None] | None:
         with self._changed:

@@ -55,6 +55,7 @@ from kafkatrial.control import (
     UnsupportedError,
 )
 from kafkatrial.errors import report
+from linearizability.printable import one_line
 
 HOST = "127.0.0.1"
 BODY_BYTES_MAX = 64 * 1024
@@ -199,7 +200,7 @@ def _encoded(content: Mapping[str, object]) -> bytes:
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    line = {"error": " ".join(message.split())}
+    line = {"error": one_line(message)}
     return _json(line, status, headers={**(headers or {}), "Connection": "close"})
 
 

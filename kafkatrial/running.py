@@ -34,6 +34,7 @@ from kafkatrial.run_directory import make_run_directory
 from kafkatrial.selection import select_requirements
 from kafkatrial.settings import RunSettings
 from linearizability.history.errors import HistoryError
+from linearizability.printable import one_line
 from reports.html import write_html
 from reports.junit import write_junit
 from reports.results import Results, write_results
@@ -146,13 +147,13 @@ class Running:
                 target.collect_logs(self._run_dir / "brokers" / target.name.replace(":", "-"))
 
     def _pass_on(self, event: Event) -> None:
-        """Write the event as a line of JSON. A verdict contains its finding as readable text."""
+        """Write the event as a line of JSON. A verdict has its finding as text, and its reason as pytest prints it."""
         if self._events is None:
             return
         line = event.as_json()
         if isinstance(event, RequirementJudged):
             finding = event.finding
-            line["standing"] = str(finding.standing)
+            line["standing"], line["reason"] = str(finding.standing), one_line(finding.reason)
             line["text"] = as_text(render_finding(finding, self._collector.results.requirement(finding.requirement)))
         self._events.write(json.dumps(line).encode() + b"\n")
         self._events.flush()

@@ -9,7 +9,7 @@ from conformance.concurrent.check import HistoryVerdict, judge_history
 from conformance.concurrent.requirements import HISTORY_CHECKS
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.trial_context import ScriptNotRunError
-from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
+from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, print_output, target_of_program
 from conformance.trial.trial import Trial
 from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
@@ -44,5 +44,5 @@ def run_program(trial: Trial, target_name: str) -> int:
         print(one_line(error), file=sys.stderr)  # noqa: T201
         return exit_code_without_verdict(error)
     verdict = {"verdict": result.verdict, "reason": result.reason, "judgement": result.judgement.as_json()}
-    print(json.dumps(verdict, indent=1))  # noqa: T201
+    print_output(json.dumps(verdict, indent=1))
     return EXIT_CODES[result.verdict]

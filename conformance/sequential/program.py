@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
+from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, print_output, target_of_program
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.expectation import Expectation, mismatches
 from conformance.sequential.model import expected
@@ -22,7 +22,7 @@ from conformance.sequential.steps import Script
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, TargetError
 from linearizability.judgement import Verdict
-from linearizability.printable import cut
+from linearizability.printable import in_cell, one_line
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
@@ -103,7 +103,7 @@ def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
         with target_of_program(chosen, written_for=target, nodes=nodes) as started:
             wrong = _show_on(started, script, requirement)
     except (TargetError, TargetDown, NotReady, UnsupportedApi) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(one_line(error), file=sys.stderr)  # noqa: T201
         raise SystemExit(exit_code_without_verdict(error)) from error
     raise SystemExit(EXIT_CODES[Verdict.VIOLATION if wrong else Verdict.OK])
 
@@ -113,17 +113,18 @@ def _show_on(target: Target, script: Script, requirement: str) -> int:
 
     If the target goes down during a step, print this step and the reason; that counts as one field.
     """
-    print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
+    print_output(f"{requirement} on {target.name}")
     with Session(target, f"repro-{time.time_ns():x}") as session:
         try:
             responses = session.run(script)
         except TargetDown as down:
             if down.step is None:
                 raise
-            print(f"{down.step + 1}. {source(script.steps[down.step])}\n   ! the broker went down: {down}")  # noqa: T201
+            print_output(f"{down.step + 1}. {source(script.steps[down.step])}")
+            print_output(f"   ! the broker went down: {one_line(down)}")
             return 1
         expectations = expected(session.pinned(script))
-    print("\n".join(transcript(script, responses, expectations)))  # noqa: T201
+    print_output("\n".join(transcript(script, responses, expectations)))
     return sum(len(mismatches(*pair)) for pair in zip(expectations, responses, strict=True))
 
 
@@ -132,9 +133,9 @@ def transcript(script: Script, responses: Sequence[Response], expectations: Sequ
     steps = zip(script.steps, responses, expectations, strict=True)
     for number, (step, response, expectation) in enumerate(steps, start=1):
         yield f"{number}. {source(step)}"
-        yield cut(f"   {_line(response)}")
+        yield f"   {in_cell(_line(response))}"
         for wrong in mismatches(expectation, response):
-            yield cut(f"   ! {wrong.field}: expected {wrong.expected}, was {wrong.actual}")
+            yield in_cell(f"   ! {wrong.field}: expected {wrong.expected}, was {wrong.actual}")
 
 
 def _line(response: Mapping[str, Any]) -> str:

@@ -299,6 +299,20 @@ def test_events_are_lines_of_json_with_the_finding_as_text(command, verdicts, tm
     )
 
 
+@pytest.mark.parametrize("verdict", ["not-applicable", "unknown", "violation"])
+def test_texts_of_a_verdict_are_escaped_for_pytest(command, verdicts, tmp_path, verdict):
+    """The plugin passes the reason to pytest, which prints it as it is."""
+    hostile = "red \x1b[31m\nFAILED \x9b2J " + "x" * 10_000
+    verdicts["produce/first", "reference"] = judged("produce/first", "reference", verdict, reason=hostile)
+    with (tmp_path / "events").open("wb") as file:
+        command("run", "--seed", "7", "--events", str(file.fileno()), "produce/first")
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    (event,) = (event for event in events if event["event"] == "requirement-judged")
+    assert event["reason"].startswith(r"red \x1b[31m FAILED \x9b2J xxx")
+    assert len(event["reason"]) < 5_000
+    assert not {"\x1b", "\x9b"} & {*event["reason"], *event["text"]}
+
+
 def test_requirements(command):
     check("requirements", *command("requirements"))
     check("requirements-markdown", *command("requirements", "--markdown", "fetch"))

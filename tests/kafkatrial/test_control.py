@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from fixtures.targets.target import TargetError
+from fixtures.targets.target import NodeEndedError, TargetError
 from kafkatrial import roles
 from kafkatrial.control import Control, StoppingError
 from kafkatrial.control_server import CONNECTIONS_MAX, ControlServer
@@ -243,6 +243,22 @@ def test_an_action_on_a_node_that_ended_unnoticed_is_rejected(send, target, acti
     target.ended[2] = 1
     assert send("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
     assert target.done == []
+
+
+@pytest.mark.parametrize("path", ["/nodes/2/restart", "/restore"])
+def test_a_node_that_ends_during_its_restart_is_ended(send, target, monkeypatch, path):
+    def end(node):
+        target.ended[node] = 3
+        raise NodeEndedError(f"node {node} ended by itself: its disk \x1b[31mis\n damaged")
+
+    send("POST", "/nodes/2/kill")
+    with monkeypatch.context() as patch:
+        patch.setattr(target.processes, "restart", end)
+        assert send("POST", path) == (500, {"error": r"node 2 ended by itself: its disk \x1b[31mis damaged"})
+    node = send("GET", "/nodes/2")[1]
+    assert (node["state"], node["exit_status"], node["reason"]) == ("ended", 3, "last line of 2")
+    assert send("POST", "/restore")[1]["restarted"] == [2]
+    assert states(send) == ["running"] * 3
 
 
 def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch):

@@ -1,6 +1,7 @@
 """Printed scripts evaluate to the same scripts, and printed programs run them."""
 
 import ast
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -123,6 +124,41 @@ def test_a_program_whose_script_ends_the_broker_exits_with_1(broker, monkeypatch
     *_, step, reason = capsys.readouterr().out.splitlines()
     assert step == "3. Fetch()"
     assert reason.startswith("   ! the broker went down: ")
+
+
+def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
+    """A broker's log is part of the error if it does not start; a response may contain any text."""
+    text = "\\033]0;x\\007\\033[31m \\302\\2332J"
+    table = f"""[targets.hostile]\nstart = ["sh", "-c", 'printf "ERROR {text}"; exit 3']\n"""
+    (tmp_path / "brokers.toml").write_text(table)
+    path = tmp_path / "repro.py"
+    path.write_text(program(SCRIPT, requirement="a/b", target="hostile", nodes=1))
+    environment = {**os.environ, "KAFKATRIAL_TARGETS": str(tmp_path / "brokers.toml")}
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False, env=environment)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    (line,) = ran.stderr.splitlines()
+    assert r"ERROR \x1b]0;x\x07\x1b[31m \x9b2J" in line
+
+    response = {"connection": "\x1b[31m\nforged: \u202e" + "x" * 10_000}
+    step, shown, *_ = program_module.transcript(Script((Fetch(),)), [response], [{}])
+    assert step == "1. Fetch()"
+    assert shown.startswith(r"   connection \x1b[31m\nforged: \u202exxx")
+    assert len(shown) < 5_000
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_program_whose_reader_ends_is_no_violation(tmp_path, encoding):
+    script = Script((CreateTopic(), Produce((Batch((Record(b"a", headers=(("\u20ac", b""),)),)),)), Fetch()))
+    path = tmp_path / "repro.py"
+    path.write_text(program(script, requirement="a/b", target="simulation", nodes=1), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    ran = subprocess.run([sys.executable, path], capture_output=True, check=False, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert "\u20ac".encode(encoding, "backslashreplace") in ran.stdout
+    with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        child.stdout.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == 141
 
 
 def test_a_program_without_its_target_fails_with_one_line(tmp_path):
