@@ -229,8 +229,8 @@ def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """Provide a running cluster with fault injection: the first `--target`, or else the reference broker.
 
-    After each test all its faults are ended, every node that is down is restarted, and all replicas are in sync
-    again. Topics, records and groups are kept as long as the cluster: for the session, or for the scope that
+    After each test, and before the next that uses the cluster, all faults are ended, every node that is down is
+    restarted, and all replicas are in sync again. Topics, records and groups are kept as long as the cluster: for the session, or for the scope that
     `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
@@ -249,16 +249,23 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
             del pytestconfig.stash[_CLUSTER]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Restore the cluster, if something between two tests, such as a process that ended late, has left it broken."""
+    if "kafka_cluster" in getattr(item, "fixturenames", ()):
+        _restore_cluster(item.config, "before")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Restore the cluster after the teardown of the test's own fixtures."""
     try:
         yield
     finally:
-        _restore_cluster(item.config)
+        _restore_cluster(item.config, "after")
 
 
-def _restore_cluster(config: pytest.Config) -> None:
+def _restore_cluster(config: pytest.Config, when: str) -> None:
     cluster = config.stash.get(_CLUSTER, None)
     if cluster is None:
         return
@@ -267,5 +274,5 @@ def _restore_cluster(config: pytest.Config) -> None:
     try:
         cluster.restore()
     except ClusterError as error:
-        message = f"the cluster was not restored after this test: {error}"
+        message = f"the cluster was not restored {when} this test: {error}"
         raise pytest.fail.Exception(message, pytrace=False) from None

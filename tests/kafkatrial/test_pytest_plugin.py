@@ -389,11 +389,11 @@ def clusters(pytester):
     return clusters
 
 
-def test_a_cluster_is_restored_after_each_test(clusters):
+def test_a_cluster_is_restored_after_each_test_and_before_the_next(clusters):
     _, done = clusters(TWO_TESTS, passed=2)
     assert done == [
         *("1 started", "1 kill 1", "1 fixture ended", "1 restored"),
-        *("1 kill 2", "1 stopped"),  # the last test's teardown ends the session's fixtures too
+        *("1 restored", "1 kill 2", "1 stopped"),  # the last test's teardown ends the session's fixtures too
     ]
 
 
