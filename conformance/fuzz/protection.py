@@ -216,6 +216,7 @@ _KNOWN: Final[Mapping[str, Mapping[int, tuple[Rule, ...]]]] = {
     "apache-kafka": {
         37: (_adds_no_thousands,),  # CreatePartitions
         53: (_names_listeners, _names_no_leader),  # BeginQuorumEpoch
+        54: (_names_no_leader,),  # EndQuorumEpoch
         59: (_names_a_partition,),  # FetchSnapshot
         80: (_names_listeners,),  # AddRaftVoter
         82: (_names_listeners,),  # UpdateRaftVoter

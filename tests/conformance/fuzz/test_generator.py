@@ -199,6 +199,7 @@ def test_a_harmful_request_is_not_permitted(message):
         request("UpdateRaftVoter", 0, listeners=[{"name": " \0"}]),
         request("BeginQuorumEpoch", 1, leader_endpoints=[{"name": ""}]),
         request("BeginQuorumEpoch", 1, topics=[{"partitions": [{"leader_epoch": 100, "leader_id": 1}]}]),
+        request("EndQuorumEpoch", 1, topics=[{"partitions": [{"leader_epoch": 100, "leader_id": 1}]}]),
     ],
     ids=lambda each: type(each).__name__,
 )
