@@ -66,7 +66,8 @@ def test_500_seeds_generate_every_fault_client_and_step():
     steps = Counter(type(step).__name__ for trial in scripts for client in trial.clients for step in client.steps)
     assert len(steps) == 22
     assert min([*faults.values(), *steps.values()]) >= 3
-    assert len(FAULT_KINDS) > 20 < len(CLIENT_KINDS) + 10
+    assert len(FAULT_KINDS) > 20
+    assert len(CLIENT_KINDS) > 10
 
 
 def test_a_trial_has_about_a_hundred_operations_and_three_faults():

@@ -91,7 +91,7 @@ def test_every_saved_counterexample_is_a_saved_trial():
         saved = load_trial(file)
         assert saved.defect == file.stem
         assert saved.name
-        assert document(saved.trial, {}) == document(load_trial(file).trial, {})
+        assert json.loads(document(saved.trial, {}))["trial"] == json.loads(file.read_text())["trial"]
 
 
 def changed(**fields):
