@@ -15,8 +15,8 @@ broker decodes it, and is not sent if it
 - deletes the topics that the other requests name.
 
 Requests that are known to end a node of Apache Kafka or to exhaust it are not sent to Apache Kafka either
-(`_KNOWN`, `_KNOWN_OF_ALL_APIS`, docs/findings.md). Otherwise the first of them would end the session, which would find
-nothing else.
+(`_KNOWN`, `_KNOWN_OF_ALL_APIS`, `_SLOW_COLLECTIONS`, docs/findings.md). Otherwise the first of them would end the
+session, which would find nothing else.
 """
 
 import re
