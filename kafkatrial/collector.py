@@ -47,12 +47,12 @@ class Collector:
 
 
 def exit_code_of_results(results: Results) -> ExitCode:
-    """Return the exit code of a run that has ended, complete or interrupted."""
-    if not results.complete:
-        return ExitCode.INTERRUPTED
+    """Return the exit code of a run that has ended; a violation counts more than an interruption."""
     standings = results.counts()
     if Standing.VIOLATION in standings or Standing.FIXED in standings:
         return ExitCode.VIOLATION
+    if not results.complete:
+        return ExitCode.INTERRUPTED
     if Standing.UNKNOWN in standings:
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK if standings.keys() - {Standing.NOT_APPLICABLE} else ExitCode.NOTHING_RAN

@@ -163,8 +163,8 @@ def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
 
 
 def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
-    """Whether all requirements were selected and no result is unknown: a difference that was not found is then gone."""
-    return plan.is_whole and not result.unknown
+    """Whether the scripts of all requirements ran and have results: a difference that was not found is then gone."""
+    return plan.is_whole and not result.skipped and not result.unknown
 
 
 def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
 from typing import TypeAlias
 
+from fixtures.clients.topic_names import is_legal_name
 from fixtures.targets.controls import ExitStatuses, LinkedTarget, NodeAccess, ProcessControl, ProcessTarget
 from fixtures.targets.target import Node, NodeEndedError, Target, TargetError
 
@@ -29,7 +30,6 @@ _SHOWN_MAX = 60
 _NODE_ID_MAX = 2**31 - 1
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _ROLE = re.compile(r"(?P<role>leader|follower):(?P<topic>[^:]+):(?P<partition>[^:]+)")
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 """As in Kafka's `org.apache.kafka.common.internals.Topic`."""
 
 Source: TypeAlias = int | str
@@ -491,7 +491,7 @@ class Control:
 
 
 def _topic_partition(topic: str, partition: str) -> tuple[str, int]:
-    if not _TOPIC.fullmatch(topic):
+    if not is_legal_name(topic):
         raise InvalidRequestError(f"{_shown(topic)} is not a topic name")
     if not _NODE_ID.fullmatch(partition) or int(partition) > _NODE_ID_MAX:
         raise InvalidRequestError(f"{_shown(partition)} is not a partition, 0 to {_NODE_ID_MAX}")

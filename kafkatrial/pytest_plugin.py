@@ -78,7 +78,7 @@ def pytest_load_initial_conftests(
     """
     paths = early_config.known_args_namespace.file_or_dir
     for option, value in itertools.pairwise(args):
-        if option.removeprefix("--") in _OPTIONS and value in paths:
+        if option.startswith("--") and option[2:] in _OPTIONS and value in paths:
             paths.remove(value)
     yield
     taken = _names_taken(parser)

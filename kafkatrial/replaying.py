@@ -11,11 +11,10 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
-from linearizability.judgement import Verdict
+from kafkatrial.saved_histories import EXIT_CODES
 from linearizability.printable import printable
 
 REPLAYS = Path(".kafkatrial") / "replays"
-_CODES = {Verdict.OK: ExitCode.OK, Verdict.VIOLATION: ExitCode.VIOLATION, Verdict.UNKNOWN: ExitCode.INCONCLUSIVE}
 
 
 def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> ExitCode:
@@ -43,7 +42,7 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
         print(json.dumps(_as_json(replayed)))  # noqa: T201  the command's output
     else:
         show(stdout_console(), printable("\n".join(lines_of(replayed))))
-    return _CODES[replayed.verdict]
+    return EXIT_CODES[replayed.verdict]
 
 
 def _remove_empty(run_dir: Path) -> None:

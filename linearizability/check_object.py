@@ -22,6 +22,7 @@ from linearizability.anomalies.groups import DELETES_OFFSETS
 from linearizability.explain import Explanation
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History, open_history
+from linearizability.history.topic_ids import TopicIds
 from linearizability.history.validate import validate
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
 from linearizability.model import Model, ModelError
@@ -138,7 +139,7 @@ def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
         operations=_count(history, "operations"),
         records=_count(history, "records"),
         anomalies=_anomalies(violations, evidence),
-        reasons=tuple(reasons) if subhistories else ("no group commits or fetches an offset",),
+        reasons=tuple(dict.fromkeys(reasons)) if subhistories else ("no group commits or fetches an offset",),
     )
 
 
@@ -147,21 +148,27 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
 
     The text beside the operations is the reason why they cannot be judged; it is empty if they can be judged.
     """
-    rows = history.table("offsets").to_pylist()
+    topic_ids = TopicIds.of(history)
+    rows = topic_ids.fill(history.table("offsets")).to_pylist()
     wanted = pa.array(sorted({row["op_id"] for row in rows}), pa.int64())
     calls: dict[int, dict[str, Any]] = {}
     deletion = ""
     for table in history.batches("operations"):
         calls |= {row["op_id"]: row for row in table.filter(pc.is_in(table["op_id"], value_set=wanted)).to_pylist()}
-        for op_id in table.filter(pc.match_substring_regex(table["f"], _DELETES))["op_id"].to_pylist():
+        deletes = pc.and_(pc.match_substring_regex(table["f"], _DELETES), pc.not_equal(table["outcome"], "fail"))
+        for op_id in table["op_id"].filter(deletes).to_pylist():
             deletion = deletion or f"operation {op_id} may have deleted the offset"
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
-    only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
+    without_id = {
+        (row["group"], row["topic"], row["partition"])
+        for row in rows
+        if row["topic_id"] is None and row["topic"] in topic_ids.ambiguous
+    }
     for row in rows:
-        # A null stands for the id of the topic name; if the table has several, for the last one.
-        topic_id = row["topic_id"] or only_id.get(row["topic"])
-        key = row["group"], (row["topic"], topic_id, row["partition"])
+        key = row["group"], (row["topic"], row["topic_id"], row["partition"])
         operations, excluded = found[key]
+        if (row["group"], row["topic"], row["partition"]) in without_id:
+            excluded = excluded or f"topic {row['topic']} has several ids, and a commit or fetch of it has none"
         operations.append(_offset_operation(row, calls[row["op_id"]], key))
         if row["direction"] == "commit" and calls[row["op_id"]]["txn_seq"] is not None:
             excluded = excluded or f"operation {row['op_id']} commits inside a transaction, which takes effect with it"

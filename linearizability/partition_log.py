@@ -129,7 +129,7 @@ class _Operations:
     committed_only: npt.NDArray[np.bool_]
     """Whether the operation may leave out uncommitted records: it is not known to be read_uncommitted."""
     deletes: bool
-    """Whether any operation deletes a topic or records."""
+    """Whether any operation may have deleted a topic or records."""
     deletions: tuple["_Deletion", ...]
 
     def index(self, op_ids: Ints) -> Ints:
@@ -175,11 +175,10 @@ def _operations(history: History) -> _Operations:
     deletions: list[_Deletion] = []
     for table in history.batches("operations", _OPERATIONS):
         f = table["f"]
-        deletes = deletes or bool(pc.any(pc.match_substring_regex(f, _DELETES)).as_py())
-        if deletes:
-            may_be = pc.and_(pc.match_substring_regex(f, _DELETES_TOPIC), pc.not_equal(table["outcome"], "fail"))
-            rows = table.filter(may_be).select(["op_id", "topic", "invoke_ns"]).to_pylist()
-            deletions += [_Deletion(**row) for row in rows]
+        deleting = table.filter(pc.and_(pc.match_substring_regex(f, _DELETES), pc.not_equal(table["outcome"], "fail")))
+        deletes = deletes or deleting.num_rows > 0
+        topics = deleting.filter(pc.match_substring_regex(deleting["f"], _DELETES_TOPIC))
+        deletions += [_Deletion(**row) for row in topics.select(["op_id", "topic", "invoke_ns"]).to_pylist()]
         ending = numbers(pc.index_in(table["outcome"], value_set=_ENDINGS), Ending.INFO).astype(np.int8)
         parts.append(
             (

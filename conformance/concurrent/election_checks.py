@@ -239,9 +239,10 @@ def deposed_leader_acknowledges_nothing(history: History) -> Sequence[HistoryFin
             if successor is None:
                 continue
             for row in topic.calls("produce"):
-                if row["node"] == former.leader and row["acks"] == -1 and pause.covers(row["invoke_ns"]):
+                is_to_former = row["node"] == former.leader and row["partition"] == 0
+                if is_to_former and row["acks"] == -1 and pause.covers(row["invoke_ns"]):
                     seen = True
-                    if row["outcome"] == "ok" and row["partition"] == 0:
+                    if row["outcome"] == "ok":
                         text = (
                             f"op {row['op_id']} was acknowledged by node {former.leader} "
                             f"after node {successor.leader} was elected"

@@ -19,7 +19,6 @@ Requests that are known to end a node of Apache Kafka or to exhaust it are not s
 session, which would find nothing else.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -27,6 +26,7 @@ from uuid import UUID
 
 from conformance.fuzz.wire import UndecodableError, decode
 from conformance.fuzz.world import NEW_TOPICS, TOPICS, WITNESS, World
+from fixtures.clients.topic_names import is_legal_name
 
 Rule = Callable[[Mapping[str, Any], World], bool]
 """Whether a decoded request may be sent."""
@@ -41,7 +41,6 @@ EPOCHS_LEFT_MIN: Final = 1_000_000
 """Number of epochs that a request in the name of a voter must leave below the maximum."""
 _STRING_BYTES_MAX: Final = 2**15 - 1
 _INT32_MAX: Final = 2**31 - 1
-_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _JAVA_TRIMMED: Final = "".join(map(chr, range(33)))
 """The characters that Java's `String.trim` removes."""
 _ENVELOPE: Final = 58
@@ -117,7 +116,7 @@ def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _creates_few_topics(request: Mapping[str, Any], world: World) -> bool:
-    if any(_LEGAL_NAME.fullmatch(topic["name"]) and topic["name"] not in NEW_TOPICS for topic in request["topics"]):
+    if any(is_legal_name(topic["name"]) and topic["name"] not in NEW_TOPICS for topic in request["topics"]):
         return False
     return _is_few(sum(max(topic["num_partitions"], len(topic["assignments"]), 1) for topic in request["topics"]))
 

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from conformance.sequential.response import Symbols
+from conformance.sequential.response import TOPIC_NAMES, Symbols, first_field
 
-_TOPIC_NAMES: Final = ("name", "topic", "topic_name")
 _NONE: Final = -1
 """Kafka's value for no broker, no epoch and no offset."""
 _BOOLEAN: Final = 1
@@ -33,7 +32,7 @@ def invalid_fields(request: Mapping[str, Any], response: Any, symbols: Symbols) 
 def _brokers(response: Any, symbols: Symbols) -> frozenset[int]:
     """Return the target's brokers, those that the response lists, and the id for none."""
     listed = getattr(response, "brokers", ())
-    return frozenset({_NONE, *symbols.brokers, *(_first(each, "node_id", "broker_id") for each in listed)})
+    return frozenset({_NONE, *symbols.brokers, *(first_field(each, ("node_id", "broker_id")) for each in listed)})
 
 
 def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[str]:
@@ -52,12 +51,8 @@ def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[
 
 
 def _is_other_topic(value: Any, symbols: Symbols) -> bool:
-    name = _first(value, *_TOPIC_NAMES)
+    name = first_field(value, TOPIC_NAMES)
     return bool(name) and hasattr(value, "partitions") and symbols.script_name(name) is None
-
-
-def _first(value: Any, *names: str) -> Any:
-    return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
 
 def _out_of_range(value: Any) -> Iterator[str]:
@@ -74,7 +69,7 @@ def _out_of_range(value: Any) -> Iterator[str]:
 
 def _address(value: Any, symbols: Symbols) -> Iterator[str]:
     """Yield the address of a broker or coordinator if it is not the client address of that broker of the target."""
-    broker = _first(value, "node_id", "broker_id")
+    broker = first_field(value, ("node_id", "broker_id"))
     is_named = broker in symbols.brokers and hasattr(value, "host") and not _has_failed(value)
     if is_named and not symbols.is_address(int(broker), value.host, int(value.port)):
         yield f"address {value.host}:{value.port} of broker {symbols.place(int(broker))}"

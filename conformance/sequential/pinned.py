@@ -66,7 +66,8 @@ def with_unlimited_retention(script: Script) -> Script:
 
 def _request_of(step: Step) -> Step:
     """Return the step that has the request: for a step around another one, such as `On`, the inner step."""
-    return _request_of(step.step) if isinstance(step, On | OnEveryBroker | Eventually | AsClient) else step
+    around = On | OnEveryBroker | Eventually | AsClient | WithUnknownTags
+    return _request_of(step.step) if isinstance(step, around) else step
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:

@@ -116,12 +116,12 @@ def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "
             f"the response has {len(found) or 'no'} partition{'s' if found else ''}; one was requested"
         )
     topic, partition = found[0]
-    if not _is_topic(step, topic, symbols) or _first_field(partition, _INDEXES) != step.partition:
+    if not _is_topic(step, topic, symbols) or first_field(partition, _INDEXES) != step.partition:
         raise WrongPartitionsError("the response has another partition or topic than the requested one")
     return partition
 
 
-_TOPIC_NAMES: Final = ("name", "topic", "topic_name")
+TOPIC_NAMES: Final = ("name", "topic", "topic_name")
 _INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 """The names that responses have for the name of a topic and for the index of a partition."""
 
@@ -131,12 +131,13 @@ def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
 
     A step can request an empty name, if a broker has created a topic with this invalid name.
     """
-    name = _first_field(topic, _TOPIC_NAMES)
+    name = first_field(topic, TOPIC_NAMES)
     if name or not hasattr(topic, "topic_id"):
         return bool(name == symbols.real(step.topic))
     known = topic_id(step, symbols)
     return known.int == 0 or topic.topic_id == known
 
 
-def _first_field(source: Any, names: tuple[str, ...]) -> Any:
+def first_field(source: Any, names: tuple[str, ...]) -> Any:
+    """Return the first of these fields that a part of a response has; None if it has none of them."""
     return next((getattr(source, name) for name in names if hasattr(source, name)), None)

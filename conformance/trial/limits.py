@@ -13,6 +13,7 @@ from conformance.value_json import NotAValueError, printed
 from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.clients.record_batch import Compression
 from fixtures.clients.responses import ISOLATION_LEVELS
+from fixtures.clients.topic_names import is_legal_name
 from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
@@ -50,8 +51,6 @@ _CHOICES: Final[Mapping[str, Collection[str]]] = {
     "subject": SUBJECTS,
 }
 _REPEATED: Final = ("times", "batches", "copies")
-_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-"""As in Kafka's `org.apache.kafka.common.internals.Topic`."""
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -92,7 +91,7 @@ def _check_topics(trial: Trial) -> None:
     brokers = sum("broker" in role for role in roles.values())
     for number, topic in enumerate(trial.topics):
         at = f"trial.topics[{number}]"
-        if not _TOPIC.fullmatch(topic.name):
+        if not is_legal_name(topic.name):
             raise NotAValueError(f"{at}.name: {printed(topic.name)} is not a topic name")
         if names[topic.name] > 1:
             raise NotAValueError(f"{at}.name: {printed(topic.name)} is the name of another topic, too")

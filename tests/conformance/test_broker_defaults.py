@@ -23,6 +23,7 @@ from conformance.sequential.steps import (
     Operation,
     Produce,
     Script,
+    WithUnknownTags,
 )
 from conformance.targets import FREQUENT_CLEANUP
 from fixtures.clients import requests
@@ -200,6 +201,12 @@ def test_topics_for_old_records_have_unlimited_retention():
     assert dict(created.configs) == {"segment.ms": "9", "retention.ms": "-1"}
     assert kept == other
     assert with_unlimited_retention(described) is described
+
+
+@pytest.mark.parametrize("step", [Produce(()), Eventually(Produce(())), WithUnknownTags(Produce(()))])
+def test_topics_have_unlimited_retention_whatever_step_is_around_the_produce_request(step):
+    created, _ = with_unlimited_retention(Script((CreateTopic(configs=()), step))).steps
+    assert dict(created.configs) == {"retention.ms": "-1"}
 
 
 def test_retention_is_not_judged_where_logs_are_checked_seldom(tmp_path):

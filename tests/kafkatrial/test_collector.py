@@ -68,8 +68,16 @@ def test_exit_code_of_a_run_that_ended(verdicts, code):
 
 
 @pytest.mark.parametrize("end", [(), (RunEnded(complete=False, seed=7, seconds=1.0),)])
-def test_a_run_without_its_end_was_interrupted(end):
-    assert exit_code_of_results(collect(judged("violation"), *end)) == ExitCode.INTERRUPTED
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        ("ok", ExitCode.INTERRUPTED),
+        ("unknown", ExitCode.INTERRUPTED),
+        ("violation", ExitCode.VIOLATION),
+    ],
+)
+def test_a_run_without_its_end_was_interrupted_unless_it_found_a_violation(verdict, code, end):
+    assert exit_code_of_results(collect(judged(verdict), *end)) == code
 
 
 def test_events_without_a_verdict_change_no_outcome():

@@ -20,9 +20,9 @@ def difference(rank=Rank.SEMANTIC, field="offset", **fields):
     return Difference(Cause(rank, "Fetch", field), Shown(2, "1", "\x1b[31m"), "print()\n", ("x/y",), 3, **fields)
 
 
-def result(*differences, compared=3, unknown=()):
+def result(*differences, compared=3, skipped=(), unknown=()):
     names = {"x/y": compared} if compared else {}
-    return Comparison({each.cause: each for each in differences}, names, {}, dict(unknown))
+    return Comparison({each.cause: each for each in differences}, names, dict(skipped), dict(unknown))
 
 
 @pytest.fixture
@@ -104,10 +104,11 @@ def test_an_update_keeps_reasons_and_removes_differences_only_after_a_whole_comp
     assert updated_baseline(known, {"a", "c"}, is_whole=False) == {"a": "because", "b": "gone", "c": ""}
 
 
-def test_an_update_without_results_of_all_scripts_removes_nothing(found, tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["skipped", "unknown"])
+def test_an_update_without_results_of_all_scripts_removes_nothing(found, tmp_path, capsys, kind):
     baseline = tmp_path / "known.json"
     baseline.write_text('{"format": 1, "differences": [{"id": "semantic Fetch offset", "reason": "by design"}]}')
-    found[0] = result(difference(field="records"), unknown=[("x/y", "no leader")])
+    found[0] = result(difference(field="records"), **{kind: [("x/z", "no leader")]})
     exit_code([*WORDS, "--baseline", "known.json", "--update-baseline"])
     kept = {each["id"]: each["reason"] for each in json.loads(baseline.read_text())["differences"]}
     assert kept == {"semantic Fetch offset": "by design", "semantic Fetch records": ""}

@@ -211,6 +211,15 @@ def test_a_value_of_an_option_is_not_parsed_as_a_path(project):
     result.assert_outcomes(passed=1)
 
 
+def test_a_directory_named_like_an_option_is_a_path(pytester):
+    """The conftest of the directory after it defines an option, so it must be loaded before the options are parsed."""
+    for name in ("nodes", "inner"):
+        pytester.mkpydir(name).joinpath(f"test_{name}.py").write_text("def test_mine(): pass")
+    conftest = "def pytest_addoption(parser): parser.addoption('--mine')"
+    pytester.path.joinpath("inner", "conftest.py").write_text(conftest)
+    run(pytester, "nodes", "inner", "--mine=x").assert_outcomes(passed=2)
+
+
 def test_markers_are_registered_once(project):
     pytester = project()
     pytester.makeini("[pytest]\nmarkers = slow: mine")

@@ -96,6 +96,23 @@ def test_offsets_that_were_deleted_are_not_judged(f):
     assert reason == f"group g, t-0: operation {op_id} may have deleted the offset"
 
 
+def test_offset_without_topic_id_is_not_judged_if_the_name_has_several_ids():
+    tables = commits(("commit_offsets", 5), ("fetch_offsets", 5), ("fetch_offsets", None))
+    tables.rows["offsets"][2]["topic_id"] = "B"
+    judgement = judged(tables, "committed-offset")
+    reason = "group g, t-0: topic t has several ids, and a commit or fetch of it has none"
+    assert (judgement.anomalies, judgement.reasons) == ((), (reason,))
+    tables.rows["offsets"][0]["topic_id"] = "A"
+    assert judged(tables, "committed-offset").verdict is Verdict.OK
+
+
+@pytest.mark.parametrize("f", ["delete_groups", "offset_delete", "delete_topics"])
+def test_failed_deletion_excludes_no_offset(f):
+    tables = commits(("commit_offsets", 5), ("fetch_offsets", None))
+    tables.op(7, f, 6, 9, "fail", group="g")
+    assert judged(tables, "committed-offset").verdict is Verdict.VIOLATION
+
+
 @pytest.mark.parametrize("f", ["delete_groups", "delete_consumer_group_offsets", "offset_delete", "describe_groups"])
 def test_offsets_that_were_deleted_are_not_reported_as_lost(f):
     tables = commits(("commit_offsets", 5), ("fetch_offsets", None), ("fetch_offsets", None))

@@ -151,6 +151,18 @@ def test_topic_that_may_have_been_recreated_is_rejected_without_a_topic_id(delet
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
 
 
+@pytest.mark.parametrize("f", ["delete_records", "delete_topics"])
+@pytest.mark.parametrize(("outcome", "is_lost"), [("ok", False), ("info", False), ("fail", True)])
+def test_only_a_deletion_that_may_have_taken_effect_explains_a_skipped_record(f, outcome, is_lost):
+    tables = two_in_turn(0, 1, 2)
+    for row in tables.rows["records"]:
+        row["topic_id"] = "A"
+    tables.rows["records"].pop()  # the read of offset 0, which the later poll passes
+    tables.op(5, f, 16, 18, outcome, topic=TOPIC)
+    conflict = partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict()
+    assert (conflict is not None) is is_lost
+
+
 def test_highest_offset_is_rejected_and_extreme_op_ids_are_judged():
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][1]["offset"] = 2**63 - 1

@@ -1,14 +1,13 @@
 """Model of CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
 
-import re
 from typing import Any, Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import ModelCluster, Partition, Topic
 from conformance.sequential.model.configs import BAD_SETTINGS
 from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
+from fixtures.clients.topic_names import is_legal_name
 
-TOPIC_NAME_LENGTH_MAX: Final = 249
 UNKNOWN_BROKER: Final = 1_000_000
 """No cluster has a broker with this id or a higher one."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
@@ -16,13 +15,7 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 REPLICAS_TOO_MANY: Final = 1_000
 """More replicas than any cluster has brokers."""
 
-_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _INVALID_TOPIC: Final = "INVALID_TOPIC_EXCEPTION"
-
-
-def is_legal_name(name: str) -> bool:
-    """Whether Kafka permits a topic name: 1 to 249 ASCII letters, digits, `.`, `_` and `-`, and not `.` or `..`."""
-    return _LEGAL_NAME.fullmatch(name) is not None and len(name) <= TOPIC_NAME_LENGTH_MAX and name not in {".", ".."}
 
 
 def create_topic(cluster: ModelCluster, step: CreateTopic) -> Expectation:

@@ -306,5 +306,12 @@ def test_without_its_faults_a_requirement_is_unknown(row):
     assert {each.verdict for each in found} == {Verdict.UNKNOWN}
 
 
+def test_records_of_another_partition_show_nothing_about_a_deposed_leader():
+    story = stories.leader_paused()
+    story.change("operations", {"invoke_ns": ns(2)}, partition=1)
+    (found,) = findings(BY_ID["epochs/deposed-leader-acknowledges-nothing"], story)
+    assert found.verdict is Verdict.UNKNOWN
+
+
 def test_every_requirement_has_a_plant():
     assert PLANTS.keys() == BY_ID.keys()

@@ -145,6 +145,7 @@ WITNESS_ID = WORLD.topic_ids[WITNESS]
 LEGAL = [
     request("DeleteTopics", 5, topic_names=("fuzz-new-1",)),
     request("CreateTopics", 7, topics=[{"name": "fuzz-new-1", "num_partitions": 2}]),
+    request("CreateTopics", 7, topics=[{"name": "..", "num_partitions": 2}]),
     request("CreatePartitions", 3, topics=[{"name": "fuzz-plain", "count": 2_000_000_000}]),
     request("UnregisterBroker", 0, broker_id=77),
     request("Metadata", 12, topics=[{"name": WITNESS}]),
