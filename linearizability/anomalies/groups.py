@@ -1,4 +1,4 @@
-"""Consumer groups as the operations of a run show them: departures, fencing, deleted offsets and share groups.
+"""Consumer groups as the operations of a run show them: departures, fencing, deletions and share groups.
 
 They are reduced from batches of `operations`; the times when a process was last seen come from `assignments` as well.
 They have few rows and are part of every shard's context.
@@ -23,6 +23,7 @@ _FENCED: Final = pa.array(
 _LEAVES: Final = pa.array(["close", "crash", "leave_group", "unassign", "unsubscribe"])
 DELETES_OFFSETS: Final = "(?i)^delete.*(group|offset)|^offset.*delete"
 """Kafka has DeleteGroups and OffsetDelete; its clients use other names for them."""
+_OFFSETS_ONLY: Final = "(?i)offset"
 _SHARES: Final = "share|^acknowledge"
 
 
@@ -37,12 +38,23 @@ class Departure:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupDeletion:
+    """A DeleteGroups request that may have succeeded. The next group of that name begins with the first generation."""
+
+    group: str | None
+    """None stands for any group."""
+    invoke_ns: int
+    complete_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
     """The groups of a run, or of a part of it."""
 
     departures: tuple[Departure, ...] = ()
     deleted: frozenset[str | None] = frozenset()
     """Groups whose offsets may have been deleted on request; None stands for any group."""
+    deletions: tuple[GroupDeletion, ...] = ()
     shared: frozenset[str | None] = frozenset()
     """Share groups, whose members own partitions together."""
     last_seen_ns: Mapping[int, int] = field(default_factory=dict)
@@ -52,15 +64,27 @@ class Groups:
         """Whether a missing offset of a group may have been deleted on request."""
         return group in self.deleted or None in self.deleted
 
+    def incarnation(self, group: str, at_ns: int) -> int | None:
+        """Return how often a group was deleted before a time; None if a request to delete it was in progress then."""
+        deletions = [deletion for deletion in self.deletions if deletion.group in (group, None)]
+        if any(deletion.invoke_ns <= at_ns <= deletion.complete_ns for deletion in deletions):
+            return None
+        return sum(deletion.complete_ns < at_ns for deletion in deletions)
+
 
 def groups_of(table: pa.Table) -> Groups:
     """Return the groups of rows of `operations` (GROUP_FIELDS)."""
     gone = pc.or_(is_in(table["error"], _FENCED), pc.is_in(table["f"], value_set=_LEAVES))
     deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
+    of_groups = pc.and_(deletes, pc.invert(pc.match_substring_regex(table["f"], _OFFSETS_ONLY)))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
     return Groups(
         departures=tuple(_departure(row) for row in table.filter(gone).to_pylist()),
         deleted=frozenset(table["group"].filter(deletes).to_pylist()),
+        deletions=tuple(
+            GroupDeletion(row["group"], row["invoke_ns"], _complete_ns(row))
+            for row in table.filter(of_groups).to_pylist()
+        ),
         shared=frozenset(table["group"].filter(pc.match_substring_regex(table["f"], _SHARES)).to_pylist()),
         last_seen_ns=last_seen_ns(seen, "at"),
     )
@@ -82,11 +106,15 @@ def merge_groups(groups: Iterable[Groups]) -> Groups:
     return Groups(
         departures=tuple(departure for part in parts for departure in part.departures),
         deleted=frozenset().union(*(part.deleted for part in parts)),
+        deletions=tuple(deletion for part in parts for deletion in part.deletions),
         shared=frozenset().union(*(part.shared for part in parts)),
         last_seen_ns=last,
     )
 
 
 def _departure(row: Mapping[str, Any]) -> Departure:
-    complete_ns = NEVER_NS if row["complete_ns"] is None else row["complete_ns"]
-    return Departure(row["process"], row["group"], row["invoke_ns"], complete_ns)
+    return Departure(row["process"], row["group"], row["invoke_ns"], _complete_ns(row))
+
+
+def _complete_ns(row: Mapping[str, Any]) -> int:
+    return NEVER_NS if row["complete_ns"] is None else int(row["complete_ns"])

@@ -6,8 +6,9 @@ operation or event of its process. If that is the assignment itself, it owns the
 
 Choices: ownerships that only touch at one moment do not overlap. A second member of the same process is no second
 owner, nor is a member with the same instance id, which replaces the old member without notice. Events without a group
-or generation are not judged; nor are share groups. If `__consumer_offsets` could have lost content, generations may
-start again, so a second owner is permitted.
+or generation are not judged; nor are share groups. DeleteGroups ends a group, and the next one of its name begins with
+the first generation again, so only ownerships that begin between the same deletions are compared. If
+`__consumer_offsets` could have lost content, generations may start again, so a second owner is permitted.
 """
 
 from collections import defaultdict
@@ -26,6 +27,9 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Anomaly
 
 NAME = "double-ownership"
+
+_Key = tuple[str, int, int]
+"""Group, its incarnation, and generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     yield from finding(log, NAME, level(log), everything, offsets=no_offsets(len(pairs)), show=show)
 
 
-def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
-    """Return the ownerships by group and generation, sorted by their begin."""
+def _ownerships(log: PartitionLog) -> dict[_Key, list[Ownership]]:
+    """Return the ownerships by group, its incarnation, and generation, sorted by their begin."""
     rows, groups = log.rows.assignments, log.context.groups
     ends_ns: dict[tuple[int, str | None], list[int]] = defaultdict(list)
     for row in np.flatnonzero(~rows.is_assigned):
@@ -59,10 +63,13 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
     departures = defaultdict(list)
     for departure in groups.departures:
         departures[departure.process, departure.group].append(departure)
-    held: dict[tuple[str, int], list[Ownership]] = defaultdict(list)
+    held: dict[_Key, list[Ownership]] = defaultdict(list)
     for row in np.flatnonzero(rows.is_assigned & (rows.generation != NO_OFFSET)):
         group, process, begin_ns = rows.group[row], int(rows.process[row]), int(rows.at_ns[row])
         if group is None or group in groups.shared:
+            continue
+        incarnation = groups.incarnation(group, begin_ns)
+        if incarnation is None:
             continue
         end_ns = NEVER_NS
         for key in ((process, group), (process, None)):
@@ -76,7 +83,7 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
         if end_ns > begin_ns:
             known_until_ns = min(end_ns, groups.last_seen_ns[process])
             ownership = Ownership(begin_ns, known_until_ns, process, member, rows.instance_id[row])
-            held[group, int(rows.generation[row])].append(ownership)
+            held[group, incarnation, int(rows.generation[row])].append(ownership)
     for own in held.values():
         own.sort(key=lambda one: (one.begin_ns, one.process, one.member, one.instance_id or "", one.end_ns))
     return held
@@ -100,8 +107,8 @@ def _overlap(held: Sequence[Ownership]) -> tuple[Ownership, Ownership] | None:
     return None
 
 
-def _show(log: PartitionLog, pairs: list[tuple[tuple[str, int], tuple[Ownership, Ownership]]], index: int) -> Shown:
-    (group, generation), (one, other) = pairs[index]
+def _show(log: PartitionLog, pairs: list[tuple[_Key, tuple[Ownership, Ownership]]], index: int) -> Shown:
+    (group, _, generation), (one, other) = pairs[index]
     text = (
         f"in generation {generation} of group {group}, {other.member} (process {other.process}) was given"
         f" {place(log, NO_OFFSET)} at {other.begin_ns} ns, while {one.member} (process {one.process}) had owned it"

@@ -106,13 +106,26 @@ def ownerships(log):
             yield row["group"], row["generation"], process, member, row["instance_id"], begin, min([max(seen), *ends])
 
 
+def may_be_deleted_between(log, group, begin, end):
+    """Whether a group may have been deleted between the beginnings of two ownerships."""
+    return any(
+        op["f"] in ("delete_group", "delete_groups")
+        and op["outcome"] != "fail"
+        and op["group"] in (group, None)
+        and op["invoke_ns"] <= end
+        and log.o.complete(op["op_id"]) >= begin
+        for op in log.o.op.values()
+    )
+
+
 def double_ownership(log):
     owners = list(ownerships(log))
     shared = set()
     for one, other in product(owners, owners):
         are_distinct = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])
         overlap = max(one[5], other[5]) < min(one[6], other[6]) or one[5] < other[5] == other[6] < one[6]
-        if one[:2] == other[:2] and are_distinct and overlap:
+        begins = sorted((one[5], other[5]))
+        if one[:2] == other[:2] and are_distinct and overlap and not may_be_deleted_between(log, one[0], *begins):
             shared.add(one[:2])
     for _ in shared:
         log.add("double-ownership", verdict(log), (), None, None)

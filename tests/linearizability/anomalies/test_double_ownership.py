@@ -102,3 +102,29 @@ def test_a_static_member_is_replaced_without_a_revocation(tmp_path, engine):
     add_event(tables, 2, "assigned", 110, instance_id="i")
     add_event(tables, 1, "lost", 120, instance_id="i")
     assert verdicts(tables, tmp_path / "run", engine) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("f", "begin_ms", "end_ms", "outcome", "expected"),
+    [
+        # The first member was not heard of until its session ended; the group was empty and was deleted.
+        ("delete_groups", 103, 107, "ok", []),
+        ("delete_consumer_groups", 103, 107, "ok", []),
+        ("delete_groups", 103, None, "info", []),
+        # At the time of the second assignment the group may be the old one or the new one.
+        ("delete_groups", 103, 110, "ok", []),
+        ("delete_groups", 90, 95, "ok", ["violation"]),
+        ("delete_groups", 111, 115, "ok", ["violation"]),
+        ("delete_groups", 103, 107, "fail", ["violation"]),
+        ("delete_consumer_group_offsets", 103, 107, "ok", ["violation"]),
+    ],
+)
+def test_generations_of_a_deleted_group_begin_again(tmp_path, engine, f, begin_ms, end_ms, outcome, expected):
+    tables = Tables(topics={TOPIC: {}})
+    add_event(tables, 1, "assigned", 100)
+    tables.op(3, f, begin_ms * MS, end_ms and end_ms * MS, outcome, group="g", error="X" if outcome == "fail" else None)
+    add_event(tables, 2, "assigned", 110)
+    add_event(tables, 1, "lost", 120)
+    add_event(tables, 2, "revoked", 130)
+    assert verdicts(tables, tmp_path / "run", engine) == expected
