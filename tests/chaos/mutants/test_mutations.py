@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ SOURCE = textwrap.dedent('''
     def __repr__(self) -> str:
         return f"{self.end + 1}"
 ''')
+
+
+@cache
+def core_mutants(rules):
+    """Return all mutants of the core by a set of rules, which takes seconds."""
+    return list(all_mutants(ROOT, rules=RULES[rules]))
 
 
 def changes(source=SOURCE, rules=CLASSIC):
@@ -157,7 +164,7 @@ def test_a_mutant_differs_in_one_place_and_can_be_compiled(rules):
 
 
 def test_the_core_has_thousands_of_mutants_and_a_seed_always_selects_the_same_ones():
-    mutants = list(all_mutants(ROOT))
+    mutants = core_mutants("classic")
     assert len(mutants) > 5000
     assert len({mutant.id for mutant in mutants}) == len(mutants)
     assert sample(mutants, 200, 1) == sample(list(all_mutants(ROOT)), 200, 1)
@@ -165,10 +172,10 @@ def test_the_core_has_thousands_of_mutants_and_a_seed_always_selects_the_same_on
 
 
 def test_each_set_of_rules_has_its_own_sample_and_ids():
-    ids = {name: {mutant.id for mutant in all_mutants(ROOT, rules=rules)} for name, rules in RULES.items()}
+    ids = {name: {mutant.id for mutant in core_mutants(name)} for name in RULES}
     assert min(map(len, ids.values())) > 4000
     assert not ids["classic"] & ids["omissions"]
-    assert {mutant.rules for mutant in all_mutants(ROOT)} == {"classic"}
+    assert {mutant.rules for mutant in core_mutants("classic")} == {"classic"}
 
 
 def test_a_process_that_installs_a_mutant_runs_it():
@@ -206,7 +213,7 @@ def test_an_unreviewed_survivor_is_a_hole():
 
 
 def test_every_survivor_on_record_is_a_mutant_of_this_source():
-    known = {mutant.id for rules in RULES.values() for mutant in all_mutants(ROOT, rules=rules)}
+    known = {mutant.id for name in RULES for mutant in core_mutants(name)}
     for id_, survivor in load_survivors(SURVIVORS).items():
         assert id_ in known
         assert survivor.verdict in {"equivalent", "hole"}

@@ -128,7 +128,7 @@ def test_endlessly_repeated_rows_are_rejected_before_judgement(run, monkeypatch,
     block = pa.concat_tables([block] * (distinct // 100 or 1)).combine_chunks()
     block = block.set_column(0, "op_id", pa.array(np.arange(len(block)) if distinct > 1 else np.zeros(len(block), int)))
     with pq.ParquetWriter(run / "history" / f"{name}.parquet", block.schema) as writer:
-        for _ in range(1_000_000 // len(block)):
+        for _ in range(5 if distinct > 1 else 1_000):
             writer.write_table(block)
     with pytest.raises(HistoryError, match=rf"table {name}, row \d+ .*: row \d+ has the same op_id"):
         judge(run)

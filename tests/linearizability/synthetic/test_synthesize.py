@@ -27,7 +27,7 @@ def test_every_anomaly_of_the_catalogue_can_be_planted():
 
 @pytest.mark.parametrize("name", PLANTED_ANOMALIES)
 def test_planted_anomaly_is_found_by_name(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(writing, "CHUNK_STEPS", 20)
+    monkeypatch.setattr(writing, "CHUNK_STEPS", 100)
     run, _, _ = synthesized(tmp_path / "run", 1200, 3, 0.0, [name])
     found = {(anomaly.name, anomaly.count) for anomaly in judge(run).anomalies}
     assert name in {name for name, _ in found}
@@ -40,7 +40,7 @@ def test_planted_anomaly_is_found_by_name(tmp_path, monkeypatch, name):
 def test_history_without_planted_anomalies_is_valid(tmp_path_factory, records, partitions, skew, seed, steps):
     run = tmp_path_factory.mktemp("run") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "CHUNK_STEPS", max(steps, records // 100))
+        patch.setattr(writing, "CHUNK_STEPS", max(steps, records // 20))
         synthesized(run, records, partitions, skew, [], seed)
     judgement = judge(run)
     assert (judgement.verdict, judgement.anomalies) == (Verdict.OK, ())
