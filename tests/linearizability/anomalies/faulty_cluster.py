@@ -11,7 +11,7 @@ ISOLATED = "1->3,3->1,3->2,2->3,3->client,client->3"
 HALF_ISOLATED = "2->3,3->2,3->client,client->3"
 NODES = (1, 2, 3)
 ALLOWED_S = 30 + 2 * (3 + 6 + 1 + 1 + 2)
-"""Time that Kafka may take to recover from a change (`linearizability.anomalies.healing`), by `CLUSTER` and defaults."""
+"""Time that Kafka may take to recover from a change (`anomalies.healing`), with the settings `CLUSTER`."""
 CLUSTER = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
 PLACE = {"topic": TOPIC, "topic_id": "A", "partition": 0}
 NOT_SERVED_ERRORS = ("REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "LEADER_NOT_AVAILABLE")
