@@ -87,8 +87,8 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     """Print the error's one line, save the traceback of an unexpected one, and return the exit code."""
-    if not isinstance(error, CommandError) and (lacking := what_is_lacking(error, run_dir)):
-        print_error(lacking)  # checked first: without memory, an intact history may look damaged
+    if not isinstance(error, CommandError) and (exhausted := describe_exhausted_resource(error, run_dir)):
+        print_error(exhausted)  # checked first: without memory, an intact history may look damaged
         return ExitCode.INTERNAL
     code = exit_code_of(error)
     if code is not None:
@@ -109,7 +109,7 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     return ExitCode.INTERNAL
 
 
-def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | None:
+def describe_exhausted_resource(error: BaseException, run_dir: Path | None = None) -> str | None:
     """Return in one line which resource of the machine is exhausted; None for an error of another kind.
 
     The causes and contexts of an error are searched as well.

@@ -21,7 +21,7 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
     """Run a saved trial on a target and print the result.
 
     Raises:
-        NotATrialError: the file is not a saved trial of this version.
+        NotATrialError: the file is not a saved trial that this version of kafkatrial can read.
         TrialNotApplicableError: the target cannot run it.
         UsageError: the directory for the history cannot be made.
         TargetError: there is no such target, or it failed.

@@ -38,7 +38,7 @@ def names(seeds: int) -> Iterator[str]:
 def attempt(name: str) -> str:
     """Make one attempt; return the violation, or an empty text. A mutant may cause any exception."""
     if "/" not in name:
-        violation = run(_script(name)).violation
+        violation = run(_trial(name)).violation
         return "" if violation is None else violation.name
     with TemporaryFolder() as directory:
         requirement = _requirements()[name]
@@ -48,7 +48,7 @@ def attempt(name: str) -> str:
     return "; ".join(f"{finding.requirement} {finding.verdict}" for finding in broken)
 
 
-def _script(name: str) -> Trial:
+def _trial(name: str) -> Trial:
     """Return the trial of a seed, the saved trial of a defect, or a trial without faults for post-run checks."""
     if name.isdecimal():
         return trial_of_seed(int(name))

@@ -40,7 +40,7 @@ class SimulatedFiles:
 
 def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
     """Damage the files of a topic. `Damage.CHECKPOINTS` also deletes the checkpoints of the whole log directory."""
-    own = [path for path in sorted(disk.files) if _is_of(path, topic)]
+    own = [path for path in sorted(disk.files) if _is_in_topic(path, topic)]
     match what:
         case Damage.REPLICA:
             for path in own:
@@ -87,12 +87,13 @@ def wipe(disk: SimulatedDisk) -> None:
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
     """Delete the directories of files. A planned power cut (`crashes_after`) does not count these changes."""
-    waits, disk.crashes_after = disk.crashes_after, None
+    crashes_after, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)
-    disk.crashes_after = waits
+    disk.crashes_after = crashes_after
 
 
-def _is_of(path: str, topic: str) -> bool:
+def _is_in_topic(path: str, topic: str) -> bool:
+    """Whether a file is in the directory of one of the topic's partitions."""
     directory, _, _ = path.partition("/")
     return "/" in path and directory.rpartition("-")[0] == topic

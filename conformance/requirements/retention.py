@@ -1,7 +1,8 @@
 """Requirements of retention: which segments are deleted by size and time, and what stays.
 
 The timestamps of a script's batches determine at which batch a new segment begins (`segment.ms`). The script waits for
-the deletion. The requirements are not applicable to a target that checks its logs only every few minutes.
+the deletion. The requirements are not applicable to a target if its `log.retention.check.interval.ms` is unknown or
+longer than a script waits (`CLEANUP_PERIOD_MAX_MS`).
 """
 
 from collections.abc import Sequence
@@ -94,8 +95,8 @@ _MIXED: Final = "trial-mixed"
 def _expired_after_live() -> tuple[Step, ...]:
     """Return the steps that write an expired segment after one that is not expired, await a cleanup, and read the log.
 
-    Every script has this log, because the generated logs need not show that a broker deletes all segments up to the
-    last expired one.
+    Every script has this log, because the generated logs may contain no expired segment after a live one. Only such a
+    log reveals a broker that deletes the live segment, too.
     """
     begins = (_EXPIRES_MS, _NEVER_EXPIRES_MS, _EXPIRES_MS)
     return (
@@ -141,7 +142,7 @@ def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
 
 
 def _pass(number: int) -> tuple[Step, ...]:
-    """Return the steps that produce an expired record and await its deletion: then a pass over all logs has begun."""
+    """Return the steps that produce an expired record and await its deletion, which a pass over all logs causes."""
     at_ms = _EXPIRES_MS + number * _STEP_MS
     return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
 

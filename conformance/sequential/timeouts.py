@@ -13,5 +13,5 @@ CLOSE_TIMEOUT_S: Final = 2.0
 CRASH_S: Final = 0.2
 """Time from the close of a connection to the end of a process that crashes: it may still print a stack trace."""
 BROKEN_TIMEOUT_S: Final = 0.02
-"""Time to wait for the end of the connection after a broken request."""
+"""Time for which the connection of a `BrokenRequest` stays open, unless the broker closes it earlier."""
 RETRY_DELAY_S: Final = 0.02

@@ -4,7 +4,8 @@
 
 1. One request names a topic many times, and is only validated. The time until its response is printed for each count.
 2. One request names a topic by bytes that are not UTF-8. Each byte may become a character of three bytes in the
-   response. The program waits until the broker has responded or closed the connection, and then whether it ends.
+   response. The program waits until the broker has responded or closed the connection, and then `END_TIMEOUT_S` for
+   the broker to end.
 
 Exits with 1 if a response to 1 took more than `SLOW_S`, or if the broker ended.
 """

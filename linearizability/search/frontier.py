@@ -12,7 +12,7 @@ Three rules keep the set of configurations small, and none of them changes the v
   change the state is not used;
 * if two configurations differ only in the unknown operations used, and the set of one contains that of the other, the
   configuration with the smaller set suffices. Configurations are built in the order of the number of unknown operations
-  used, so the other one is never built.
+  used, so the other one is never extended.
 
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
@@ -44,8 +44,9 @@ Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
 class FrontierSearch:
     """The search of one timeline. With a `trail`, paths can be reconstructed afterwards, at the cost of memory.
 
-    A trail needs more memory for each operation that has completed since it began. So in a long history it begins late,
-    at the event with the number `trail_from`; paths then begin in one of the configurations there.
+    With a trail, configurations keep the bits of operations that have completed since the trail began, so they become
+    larger with every operation. In a long history, the trail therefore begins late, at the event with the number
+    `trail_from`; paths then begin in one of the configurations there.
     """
 
     def __init__(

@@ -77,7 +77,9 @@ def _sized(content: bytes | None) -> tuple[bytes, ...]:
 def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
     """Yield offset and content of each record of complete batches, except control batches.
 
-    :raises BatchError: a batch is incomplete or cannot be decompressed. Invalid records raise `IndexError`.
+    Records are not validated: an invalid one raises `BatchError` or `IndexError`, or has a shortened key or value.
+
+    :raises BatchError: a batch is incomplete or cannot be decompressed.
     """
     position = 0
     while position < len(data):

@@ -54,8 +54,7 @@ _TIMED: Final = frozenset((Kind.PROCESS, Kind.REAL_TIME))
 class Found:
     """A component of a class, with a shortest cycle `cycle` and the first transaction `start` of that cycle.
 
-    If the budget was used up, `cycle` is None, and `start` is the lowest transaction that a read-write or timed edge
-    leaves.
+    If the budget was used up, `cycle` is None, and `start` is the lowest of the nodes `_Starts.both` in the component.
     """
 
     name: str
@@ -135,7 +134,10 @@ def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
 
 
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
-    """Yield each component with edges of the class's own kinds, by a shortest cycle from the lowest source of these."""
+    """Yield each component that has edges of the class's own kinds.
+
+    The cycle is one of the shortest that begin with such an edge, at the lowest source of these edges.
+    """
     component_of, own = level.plain.by_node, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
     inside = Inside(graph, component_of, _flags(_DEPENDENCIES[level.number]), real_time=False)

@@ -21,7 +21,7 @@ def test_a_sample_of_the_defects_is_detected_within_a_minute():
 
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
-def test_every_defect_is_detected_by_its_saved_script():
+def test_every_defect_is_detected_by_its_saved_trial():
     assert_all_caught(Plan(tuple(DEFECTS), seconds=60.0, workers=WORKERS, known_first=True))
 
 
