@@ -143,6 +143,7 @@ ROWS: Final = (
         history_checks=always(high_watermark_waits(_MINIMUM)),
         needs=_LINKS,
         nodes_min=3,
+        since="3.7.0",  # KAFKA-15583
     ),
     # --- leaders that are killed
     RequirementRow(

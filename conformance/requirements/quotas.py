@@ -8,7 +8,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -101,6 +101,7 @@ REQUIREMENTS: Final = (
             ),
             judges("errors", of=RawRequest) | judges("error", "quotas", of=DescribeClientQuotas),
         ),
+        since=KRAFT,
     ),
     Requirement(
         id="quotas/exceeded-quota-throttles",

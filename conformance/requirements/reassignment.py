@@ -60,6 +60,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="reassignment/records-move-along",
@@ -84,6 +85,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="reassignment/invalid-reassignment-is-rejected",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
 from conformance.sequential.response import INVALID_FIELDS
@@ -44,6 +44,8 @@ class _Row:
     has_elements: bool = False
     of_replicas: bool = False
     """Whether the response is about the broker's own replicas, which it creates after it knows the topic."""
+    since: str | None = None
+    """First Kafka version with this outcome; null if every version has it."""
 
 
 _TRIAL: Final = ("trial",)
@@ -221,6 +223,7 @@ _ROWS: Final = (
         {"topics": ({"name": "trial-none", "partitions": ({"partition_index": 0, "replicas": None},)},)},
         _NO_TOPIC,
         names=("trial-none",),
+        since=KRAFT,
     ),
     _Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
@@ -344,6 +347,7 @@ _ROWS: Final = (
             "validate_only": True,
         },
         "INVALID_UPDATE_VERSION",
+        since=KRAFT,
     ),
 )
 
@@ -389,6 +393,7 @@ def _requirement(row: _Row) -> Requirement:
             script(*_steps(row)), judges("errors", "names", "has_elements", INVALID_FIELDS, of=RawRequest)
         ),
         needs=frozenset({Capability.TOPIC_ADMIN} if _names_topic(row.request) else ()),
+        since=row.since,
     )
 
 

@@ -45,7 +45,7 @@ def assert_rejected_as_by_validation(folder, tables, rows):
     assert (run / "history" / "_shards").exists() == (expected is None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tables=mutations(), rows=st.tuples(ROWS, ROWS, ROWS, ROWS))
 @example(tables=valid_tables(), rows=(1, 1, 1, 1))
 def test_layout_rejects_the_histories_that_validation_rejects(tmp_path_factory, tables, rows):
