@@ -3,6 +3,7 @@
 A target has one TOML file, the first of these that is given or exists:
 - the file that the user names with `--expectations`;
 - `expectations/<name>.toml` beside the TOML file that defines how the target starts (`[targets.<name>]`);
+- `fixtures/data/expectations/<kind>-<version>.toml`, the suite's own file for this version of a kind of target;
 - `fixtures/data/expectations/<kind>.toml`, the suite's own file for this kind of target.
 
 An entry of such a file:
@@ -88,7 +89,9 @@ def _parse(path: Path, number: int, entry: Any) -> ExpectedViolation:
     return ExpectedViolation(**entry)
 
 
-def expectations_of(kind: str) -> Mapping[str, ExpectedViolation]:
-    """Return the suite's expected violations for a kind of target; none if there is no file."""
-    path = _DIRECTORY / f"{kind}.toml"
-    return load_expectations(path) if path.is_file() else {}
+def expectations_of(target: str) -> Mapping[str, ExpectedViolation]:
+    """Return the suite's expected violations for a target, `kind` or `kind:version`; none if there is no file."""
+    kind = target.partition(":")[0]
+    files = (_DIRECTORY / f"{name}.toml" for name in (target.replace(":", "-"), kind))
+    file = next((file for file in files if file.is_file()), None)
+    return load_expectations(file) if file else {}

@@ -27,13 +27,13 @@ from reports.results import Results, read_results
 DIRECTORY = Path("expectations")
 
 
-def expectations_of_target(kind: str) -> dict[str, ExpectedViolation]:
-    """Return the expected violations of a kind of target, from the file beside its recipe, or else the suite's.
+def expectations_of_target(target: str) -> dict[str, ExpectedViolation]:
+    """Return the expected violations of a target, from the file beside its recipe, or else the suite's.
 
     Raises ExpectationsError and UsageError: the file beside the recipe is invalid.
     """
-    file = _beside_recipe(kind)
-    return dict(load_known(file) if file and file.is_file() else expectations_of(kind))
+    file = _beside_recipe(target)
+    return dict(load_known(file) if file and file.is_file() else expectations_of(target))
 
 
 def load_known(file: Path) -> dict[str, ExpectedViolation]:
@@ -67,14 +67,14 @@ def update_expectations(run_dir: Path, target: str | None, file: Path | None) ->
     return ExitCode.OK
 
 
-def _beside_recipe(kind: str) -> Path | None:
+def _beside_recipe(target: str) -> Path | None:
+    kind = target.partition(":")[0]
     table = command_tables().get(kind)
     return None if table is None else table.file.parent / DIRECTORY / f"{kind}.toml"
 
 
 def _file_of(target: str, file: Path | None) -> Path:
-    kind = target.partition(":")[0]
-    return file or _beside_recipe(kind) or DIRECTORY / f"{re.sub(r'[^A-Za-z0-9._-]', '-', target)}.toml"
+    return file or _beside_recipe(target) or DIRECTORY / f"{re.sub(r'[^A-Za-z0-9._-]', '-', target)}.toml"
 
 
 def _read(target: str, file: Path, results: Results) -> tuple[str, Update]:

@@ -77,7 +77,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
 def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
     """Return expectations by target name: from the user's file for all targets, else from each target's own file."""
     if file is None:
-        return {target.name: expectations_of_target(target.kind) for target in targets}
+        return {target.name: expectations_of_target(target.name) for target in targets}
     expected = load_known(file)
     return {target.name: expected for target in targets}
 

@@ -194,7 +194,7 @@ def main(confirming: str, runs: Sequence[Path]) -> int:
     """Run the scripts on the confirming target, and write the page if all decisive responses are as expected."""
     results = [read_results(run) for run in runs]
     targets = dict.fromkeys(info.name for each in results for info in each.targets)
-    found = {name: causes(runs, expectations_of_target(name.partition(":")[0]), name) for name in targets}
+    found = {name: causes(runs, expectations_of_target(name), name) for name in targets}
     found = {name: entries for name, entries in found.items() if entries}
     scripts = scripts_of([each for entries in found.values() for each in entries])
     with target_of_requirements(confirming, nodes=1) as target:

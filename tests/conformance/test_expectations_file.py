@@ -46,7 +46,7 @@ def test_a_missing_file_is_rejected(tmp_path):
         load_expectations(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("kind", ["reference", "apache-kafka", "no-such-kind"])
+@pytest.mark.parametrize("kind", ["reference", "apache-kafka", "apache-kafka:4.3.1", "no-such-kind", "no-such-kind:1"])
 def test_our_own_files_expect_nothing(kind):
     assert expectations_of(kind) == {}
 
@@ -63,7 +63,15 @@ def test_files_of_other_brokers_are_shipped():
     assert {"kfake", "tansu", "librdkafka-mock"} <= {path.stem for path in SHIPPED}
 
 
-@pytest.mark.parametrize("kind", ["tansu", "librdkafka-mock"])
-def test_a_run_reads_the_shipped_file_of_its_target(kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("target", "file"),
+    [
+        ("tansu", "tansu"),
+        ("librdkafka-mock", "librdkafka-mock"),
+        ("librdkafka-mock:2.16.0", "librdkafka-mock"),
+        ("apache-kafka:2.8.2", "apache-kafka-2.8.2"),
+    ],
+)
+def test_a_run_reads_the_shipped_file_of_its_target_or_of_its_version(target, file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert expectations_of_target(kind) == load_expectations(ROOT / f"fixtures/data/expectations/{kind}.toml") != {}
+    assert expectations_of_target(target) == load_expectations(ROOT / f"fixtures/data/expectations/{file}.toml") != {}
