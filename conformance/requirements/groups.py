@@ -134,8 +134,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
-        text="In a group without members only a commit without member and generation is accepted; one with a member id "
-        "is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
+        text="In a group without members a commit without generation is accepted; one with a generation and a member "
+        "id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(

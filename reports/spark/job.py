@@ -9,11 +9,12 @@ run or if Spark cannot be used, 6 for unknown. `kafkatrial spark-job DIR` writes
 
 import json
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from linearizability.history.errors import HistoryError
+from linearizability.history.errors import HistoryError, HistoryNotWrittenError
 from linearizability.judgement import Verdict
 from linearizability.printable import one_line
 from reports.spark.check import judge_with_spark
@@ -37,10 +38,13 @@ def main(runs: Sequence[str]) -> int:
                 judgement = judge_with_spark(Path(run))
                 found.add(judgement.verdict)
                 sys.stdout.write(json.dumps({"run": run, **judgement.as_json()}) + "\n")
+    except (HistoryNotWrittenError, EngineFailedError) as error:
+        return _complain(str(error), _FAILED)
     except (HistoryError, EngineUnavailableError) as error:
         return _complain(str(error), _USAGE)
-    except EngineFailedError as error:
-        return _complain(str(error), _FAILED)
+    except Exception:  # noqa: BLE001 - Python would exit with 1, which means a violation
+        traceback.print_exc()
+        return _FAILED
     return next(code for verdict, code in reversed(_CODES.items()) if verdict in found)
 
 

@@ -12,10 +12,14 @@ METADATA_LENGTH_MAX: Final = 4096
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
-    """Store the offset in place of the previous one; a rejected commit changes nothing."""
+    """Store the offset in place of the previous one; a rejected commit changes nothing.
+
+    A commit without generation is accepted, whatever its member, since the group has none. One with a generation is
+    rejected; scripts send it only to groups that exist, since others have other errors.
+    """
     if cluster.partition(step.topic, step.partition) is None:
         return {"error": unknown_partition(cluster, step)}
-    if step.generation >= 0 or step.member:
+    if step.generation >= 0:
         return {"error": "UNKNOWN_MEMBER_ID"}
     if len(step.metadata) > METADATA_LENGTH_MAX:
         return {"error": "OFFSET_METADATA_TOO_LARGE"}
