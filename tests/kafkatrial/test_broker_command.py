@@ -21,6 +21,7 @@ from fixtures.targets.target import NotInstalledError
 from kafkatrial.cluster import ClusterError, KafkaCluster
 from kafkatrial.commands.broker import run_broker
 from kafkatrial.errors import UsageError
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -221,8 +222,8 @@ def process_of(cluster, node):
 
 def test_a_node_that_ends_on_its_own_is_reported_and_restored(three):
     process_of(three, 2).kill()
-    while (node := three.nodes[1]).state == "running":
-        pass
+    wait_until(lambda: three.nodes[1].state != "running")
+    node = three.nodes[1]
     assert (node.state, node.exit_status, node.action) == ("ended", 137, None)
     assert node.reason
     with three.pause(1), three.cut("client", 3), three.cut(3, 1):
@@ -266,11 +267,9 @@ def test_the_command_ends_while_a_restart_waits(start, end):
     cluster.pause(3).__enter__()
     with ThreadPoolExecutor(2) as thread:
         restart = thread.submit(cluster.restart, 1)
-        while cluster.nodes[0].action != "restart" and not restart.done():
-            pass
+        wait_until(lambda: cluster.nodes[0].action == "restart" or restart.done())
         second = thread.submit(cluster.restart, 2)
-        while cluster.nodes[1].action != "restart" and not second.done():
-            pass
+        wait_until(lambda: cluster.nodes[1].action == "restart" or second.done())
         broker.started = psutil.Process(broker.process.pid).children(recursive=True)
         end(broker)
         assert broker.process.wait(60) == 0

@@ -44,10 +44,10 @@ def checks_of_seed(seed: int) -> list[PostRunCheck]:
 
 
 def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> ClusterState | None:
-    """Return the state of a cluster; None if it has no active controller or no topic of the trial."""
+    """Return the state of a cluster; None if it has no active controller, broker or topic of the trial."""
     image, active = roles.image(), roles.node(Role.CONTROLLER)
     topic = next((topic.name for topic in trial.topics if image is not None and topic.name in image.topics), None)
-    if image is None or active is None or topic is None:
+    if image is None or not image.brokers or active is None or topic is None:
         return None
     brokers = sorted(image.brokers)
     return ClusterState(

@@ -60,10 +60,17 @@ def test_a_loss_at_a_leader_kill_needs_a_kill():
     assert not finding.shows(report(finding, lost={1: 3}, injected=others))
 
 
-@pytest.mark.parametrize(("name", "verdict"), [("duplicate", Verdict.PERMITTED), ("lost-write", Verdict.PERMITTED)])
-def test_a_duplicate_after_a_restart_needs_a_kill_and_a_permitted_duplicate(name, verdict):
+@pytest.mark.parametrize(
+    ("name", "verdict", "is_shown"),
+    [
+        ("duplicate", Verdict.PERMITTED, True),
+        ("duplicate", Verdict.VIOLATION, False),
+        ("lost-write", Verdict.PERMITTED, False),
+    ],
+)
+def test_a_duplicate_after_a_restart_needs_a_kill_and_a_permitted_duplicate(name, verdict, is_shown):
     finding = FINDINGS["idempotent-duplicate-after-restart"]
     seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
     unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)
-    assert finding.shows(seen) == (name == "duplicate")
+    assert finding.shows(seen) == is_shown
     assert not finding.shows(replace(seen, worked=Worked(injected=unkilled)))

@@ -143,9 +143,9 @@ def test_memory_budget_may_be_a_fraction_of_a_megabyte():
     assert outcome.reason == "the memory budget of 0.5 MB was used up"
 
 
-def test_one_engine_continues_after_the_other_has_used_up_the_memory():
+def test_both_engines_together_end_at_the_budget_of_memory():
     outcome = check(hard_queue(9), fifo_queue(), Budget(memory_mb=1, time_s=None)).outcomes[0]
-    assert (outcome.verdict, outcome.reason) != (Verdict.OK, "")
+    assert (outcome.verdict, outcome.reason) == (Verdict.UNKNOWN, "the memory budget of 1 MB was used up")
 
 
 def test_easy_subhistories_are_decided_although_another_one_is_hard():

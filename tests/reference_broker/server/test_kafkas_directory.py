@@ -19,6 +19,7 @@ from fixtures.targets.stored_batches import read_segment, segment_files
 from fixtures.targets.target import NotInstalledError
 from tests.reference_broker.log.batches import idempotent, plain
 from tests.reference_broker.server.process import RunningBroker, running
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.java
 
@@ -51,9 +52,14 @@ def produce(client: RawClient, batch: bytes) -> Any:
 def produce_to_leader(client: RawClient, batch: bytes) -> Any:
     """Produce a batch, with retries until the new topic has a leader; return the response."""
     not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
-    while (produced := produce(client, batch)).error_code in not_yet:
-        pass
-    return produced
+    responses = []
+
+    def is_served() -> bool:
+        responses.append(produce(client, batch))
+        return responses[-1].error_code not in not_yet
+
+    wait_until(is_served)
+    return responses[-1]
 
 
 def commit(address: str) -> None:
