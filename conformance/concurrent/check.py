@@ -100,7 +100,7 @@ class Family:
     """Scripts with one history, which is judged for one or several requirements.
 
     The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
-    history on a target, and the others use it. A requirement that is checked again records another history.
+    history on a target, and the others use it. If the first is checked again, it records another history.
 
     :param scripts: returns the strategy for a target, by its settings.
     :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
@@ -110,7 +110,7 @@ class Family:
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
     _ran: dict[tuple[Path, str], RecordedScripts] = field(default_factory=dict, repr=False)
-    """Recorded histories, by the directory of all histories of the run and the name of the target."""
+    """Recorded histories, by the directory of a target's histories in the run and the target's name."""
 
     def generated_max(self, context: CheckContext) -> int:
         """Return the maximum number of scripts to generate for a check."""

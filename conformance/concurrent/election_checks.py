@@ -49,7 +49,7 @@ def one_leader_per_epoch(history: History) -> Sequence[HistoryFinding]:
 def replicas_agree(history: History) -> Sequence[HistoryFinding]:
     """Check that after healing all replicas have the same records, in the same epochs, up to the same end.
 
-    The verdict is unknown unless a leader acknowledged records that were not replicated and had to be truncated.
+    Without a violation, the verdict is unknown unless a leader acknowledged records that were later truncated.
     """
     found, truncated = [], False
     for topic in topic_histories(history):
@@ -331,7 +331,7 @@ def unclean_election_happens(history: History) -> Sequence[HistoryFinding]:
 
 
 def _leader_faults(topic: TopicHistory, kind: str) -> Iterator[tuple[Fault, PartitionView]]:
-    """Yield the faults of a kind that hit the leader of partition 0, with the last view of the partition before."""
+    """Yield the faults of a kind that hit the leader of partition 0, with the last view of it before the fault."""
     for fault in topic.faults_of_kind(kind):
         before = topic.before(fault.inject_ns)
         if before is not None and before.leader is not None and before.leader == fault.node:
