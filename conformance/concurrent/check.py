@@ -1,6 +1,6 @@
 """Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a violating script.
 
-All scripts of a requirement are recorded in one history, which is judged once. Requirements of one family share a
+All scripts of a requirement are recorded in one history, which is judged as a whole. Requirements of one family share a
 history, since a script that kills brokers takes half a minute. After a violation the scripts that the evidence names
 (all scripts, if it names none) run again, each alone in its own directory, until the history of one has a violation.
 That script is shrunk for as long as the profile allows; a smaller script counts only if its own history has a
@@ -102,7 +102,7 @@ class Family:
     The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
     history on a target, and the others use it. If the first is checked again, it records another history.
 
-    :param scripts: returns the strategy for a target, by its settings.
+    :param scripts: returns the strategy for a target; it may depend on the settings of the target.
     :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
     """
 

@@ -1,4 +1,4 @@
-"""History checks of the cluster: broker registration, the controller quorum, metadata and recovery of disks."""
+"""History checks of the cluster: brokers, the controller quorum, metadata, damaged disks and reassignments."""
 
 from collections.abc import Iterator, Sequence
 
@@ -58,7 +58,7 @@ def broker_joins_and_leaves(history: History) -> Sequence[HistoryFinding]:
 
 
 def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
-    """Check that the leader epoch of a partition in a node's responses never decreases, also across its restarts."""
+    """Check that the leader epoch of a partition in a node's responses never decreases, even if the node restarts."""
     found, changes = [], 0
     for topic in topic_histories(history):
         newest: dict[tuple[int | None, int], int] = {}

@@ -28,7 +28,7 @@ from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
-"""Timeout of a move that waits for the cluster: four times the longest wait with trial settings."""
+"""Timeout of a move that waits for the cluster: five times `broker.session.timeout.ms` with trial settings."""
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
 _REQUEST_TIMEOUT_MS = 10_000
@@ -90,7 +90,7 @@ class Nemesis:
                 client.close()
 
     def make(self, some: Iterable[Move]) -> None:
-        """Make the moves, one after the other. Raises `ScriptNotRunError` if a move fails or the target lacks it."""
+        """Make the moves, one after the other. Raises `ScriptNotRunError` if a move fails or is not supported."""
         for move in some:
             try:
                 self._make(move)

@@ -67,7 +67,10 @@ class TopicHistory:
 
     name: str
     operations: Sequence[Row]
-    """Operations on this topic, on topics whose names begin with its name, or on no topic, in the order of the ids."""
+    """Operations on this topic, on topics whose names begin with its name, or on no topic.
+
+    Completed ones are in the order of their completion, and the others follow.
+    """
     records: Sequence[Row]
     views: Sequence[PartitionView]
     """Views of all partitions, in the order of their requests."""

@@ -1,4 +1,4 @@
-"""Filter of requests that damage a cluster which carries them out correctly, such as the removal of its brokers.
+"""Filter of requests that damage a cluster although it carries them out correctly, such as UnregisterBroker.
 
 Kafka trusts a peer on a replication or controller listener. If such a peer uses the id and epoch of a broker, Kafka
 carries out its requests, so their damage shows no defect. Therefore, after all mutations, every frame is decoded as a
@@ -234,4 +234,4 @@ _KNOWN_OF_ALL_APIS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "apache-kafka": (_is_serializable,),
 }
 _SLOW_COLLECTIONS: Final = frozenset({"apache-kafka"})
-"""Kinds of targets that need long for arrays with equal keys."""
+"""Kinds of targets that need a long time for arrays with equal keys."""

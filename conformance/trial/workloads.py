@@ -1,6 +1,6 @@
 """Workloads: clients that repeat the same operations in all phases of a trial.
 
-A real cluster runs in real time, so the number of operations is not known before, and a workload has no steps. In
+A real cluster runs in real time, so the number of operations is not known in advance, and a workload has no steps. In
 virtual time, a workload is replaced by clients with steps (`conformance.trial.unrolled`).
 """
 
@@ -13,7 +13,7 @@ from fixtures.python_source import AsPython
 class Pipelined(AsPython):
     """librdkafka's producer: it retries, and sends bursts to all partitions in turn, with pauses.
 
-    :param in_flight_max: maximum number of requests in flight. With more than one, librdkafka 2.16 writes a record
+    :param in_flight_max: maximum number of requests in flight. With more than one, librdkafka 2.16 may write a record
         twice to a correct cluster, because it retries after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
     """
 
