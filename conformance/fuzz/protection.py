@@ -158,7 +158,7 @@ def _names_no_leader(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _is_serializable(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a response can repeat every string, after bytes that are not UTF-8 have become U+FFFD of three bytes."""
+    """Whether a response can repeat every string, after invalid UTF-8 has been replaced by U+FFFD (three bytes)."""
     texts = (leaf for _, leaf in _leaves(request) if isinstance(leaf, str))
     return all(len(text.encode("utf-8", "surrogatepass")) <= _STRING_BYTES_MAX for text in texts)
 
