@@ -184,7 +184,7 @@ def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
 
 
 def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
-    """Check that a requested unclean election gives a partition without a leader a leader, in a higher epoch.
+    """Check that a requested unclean election elects a leader for a partition without one, in a higher epoch.
 
     Only a suffix of the old leader's log may be lost. No record that the new leader acknowledges may be lost.
     """

@@ -194,8 +194,8 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
 
     The leader removes a follower that lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as
     old as `replica.fetch.wait.max.ms` (0.5 s) when the cut takes effect. The tolerance is another 0.5 s. So no correct
-    leader acknowledges until 1 s less than the lag time has passed since the cut, however slow it is. The steps of a
-    phase start only once the cut is in force.
+    leader, however slow, acknowledges before the lag time minus 1 s has passed since the cut. The steps of a phase
+    start only once the cut is in force.
     """
     earliest_after_ns = max(0, lag_time_max_ms - 1000) * 1_000_000
 

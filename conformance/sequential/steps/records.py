@@ -41,7 +41,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch to be produced. If `producer` is set, the batch has its id, `epoch` and `sequence`."""
+    """A record batch to be produced. If `producer` is set, the batch has this producer's id, `epoch` and `sequence`."""
 
     records: tuple[Record, ...]
     compression: Compression = Compression.NONE
