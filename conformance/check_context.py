@@ -1,7 +1,7 @@
 """The input of a requirement's check, and its result.
 
 A check is a function of a `CheckContext`. It generates scripts with Hypothesis from its seed, runs each on all
-targets, and returns one `Finding` per target. It opens connections through the context and never keeps them.
+targets, and returns one `Finding` per target. It closes its connections to the targets before it returns.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -32,9 +32,9 @@ class CheckContext:
     targets: Sequence[Target]
     """Targets to which the requirement applies, already started."""
     seed: int
-    """Seed of this requirement, derived from the run's seed and the requirement's id."""
+    """Seed of this requirement, derived from the run's seed and the requirement's family or id."""
     scripts_max: int
-    """Number of scripts to generate (the profile's)."""
+    """Maximum number of scripts (the profile's). A check of slow scripts divides it."""
     shrink_seconds: float
     """Maximum time for shrinking on one target."""
     history_dirs: Mapping[str, Path]

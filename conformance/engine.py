@@ -120,8 +120,8 @@ def seed_of(run_seed: int, requirement_id: str) -> int:
 def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, requirement_id: str) -> str:
     """Return the command line that reproduces a violation.
 
-    :param nodes: number of nodes of each target that is needed. If the targets that kafkatrial starts have different
-        numbers, the command has no option `--nodes`.
+    :param nodes: number of nodes of each target on which the requirement must run. If the targets that kafkatrial
+        starts have different numbers, the command has no option `--nodes`.
     """
     words = ["kafkatrial", "run", *targets_option(), *client_settings_option()]
     for target in nodes:
@@ -155,7 +155,7 @@ class _Run:
     errors: list[Exception] = field(default_factory=list)
     """Errors that checks raised: bugs of kafkatrial."""
     judged: set[str] = field(default_factory=set)
-    """Ids of the requirements whose verdict is known."""
+    """Ids of the requirements with a final verdict."""
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
     """Reasons to doubt an *ok* of a check alone, from the check beside others, by requirement id and target name."""
     interrupted: threading.Event = field(default_factory=threading.Event)

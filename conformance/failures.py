@@ -4,7 +4,7 @@
 - `repro.py`: the shrunk script as a program.
 - `steps.txt`: for a script of single requests, each request with its decoded response.
 - `trial.json`: for a concurrent script, the same script as a saved trial, which `kafkatrial replay` runs on any target.
-- `README.md`: the promise, the observation, and the command that reproduces it.
+- `README.md`: the requirement, the expected and the actual behaviour, and the command that reproduces the violation.
 """
 
 import json

@@ -3,12 +3,12 @@
 The engine needs every script's result on every target, but Hypothesis stops at the first failure. Therefore
 `try_scripts` runs Hypothesis with a test that never fails. For a target with a violation, `smallest` runs Hypothesis
 again with the same seed and a test that fails on the violation. Hypothesis then generates the same scripts, and shrinks
-the first violating one. Each script runs once: its result is kept, since a real cluster may behave differently the next
-time.
+the first violating one. Within a search each script runs once: its result is kept, since a real cluster may behave
+differently the next time.
 
-Shrinking stays within the scripts of a requirement, because its checks are valid only for those: a script without its
-leader kill violates "a new leader is elected" on every cluster. Therefore `chaos.campaign.shrinking`, which changes the
-fields of a trial, is not used here.
+Shrinking stays within the scripts of a requirement, because its checks are valid only for those: a script whose cut is
+too short violates "the follower leaves the ISR" on every cluster. Therefore `chaos.campaign.shrinking`, which changes
+the fields of a trial, is not used here.
 """
 
 from collections.abc import Callable, Collection

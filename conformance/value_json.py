@@ -55,7 +55,10 @@ def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
 
 
 def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
-    """Return a value of one of several types. If an object or array fits only one of them, raise its inner error."""
+    """Return a value of one of several types.
+
+    If none fits, the error is that of a part inside an object, or inside an array if only one of the types is an array.
+    """
     dataclasses = tuple(filter(is_dataclass, types))
     if dataclasses and isinstance(given, Mapping):
         return _dataclass(dataclasses, given, at)

@@ -2,9 +2,9 @@
 
 An actor records all calls of its client, and is used by one thread at a time.
 
-A phase ends when all writers have run their steps, or early because of a failure. Readers and watchers continue until
-then. An actor is used in all phases and closed after the last; a pipelined producer then waits for its last delivery
-report.
+A phase ends when all writers have run their steps and all faults are healed, or early because of a failure. Readers
+and watchers continue until then. An actor is used in all phases and closed after the last; a pipelined producer then
+waits for its last delivery report.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ from fixtures.clients.steps import Flush, Idle
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
-"""Timeout of a Produce request: longer than any cut of a script, and longer than `replica.lag.time.max.ms`."""
+"""Timeout of a Produce request: ten times `replica.lag.time.max.ms` with trial settings."""
 _WATCHER_TIMEOUT_S = 2.0
 """Request timeout of a watcher, whose node may be paused or cut off."""
 _CREATED_REPLICAS = 2
@@ -204,7 +204,10 @@ class _OneShot(_RawActor, _Stepping):
         self._context.node_failed.wait()
 
     def _new_identity(self) -> ProducerIdentity | None:
-        """Return a new producer id; a new cluster may return COORDINATOR_LOAD_IN_PROGRESS for a while."""
+        """Return a new producer id, or None if every attempt fails.
+
+        A new cluster may return COORDINATOR_LOAD_IN_PROGRESS for a while.
+        """
         for _ in range(_INIT_ATTEMPTS_MAX):
             identity = self._raw.init_producer_id().identity
             if identity is not None:

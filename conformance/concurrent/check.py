@@ -1,6 +1,6 @@
 """Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a violating script.
 
-All scripts of a requirement are recorded in one history, which is judged once. Requirements of one family share a
+All scripts of a requirement are recorded in one history, which is judged as a whole. Requirements of one family share a
 history, since a script that kills brokers takes half a minute. After a violation the scripts that the evidence names
 (all scripts, if it names none) run again, each alone in its own directory, until the history of one has a violation.
 That script is shrunk for as long as the profile allows; a smaller script counts only if its own history has a
@@ -100,9 +100,9 @@ class Family:
     """Scripts with one history, which is judged for one or several requirements.
 
     The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
-    history on a target, and the others use it. A requirement that is checked again records another history.
+    history on a target, and the others use it. If the first is checked again, it records another history.
 
-    :param scripts: returns the strategy for a target, by its settings.
+    :param scripts: returns the strategy for a target; it may depend on the settings of the target.
     :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
     """
 
@@ -110,7 +110,7 @@ class Family:
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
     _ran: dict[tuple[Path, str], RecordedScripts] = field(default_factory=dict, repr=False)
-    """Recorded histories, by the directory of all histories of the run and the name of the target."""
+    """Recorded histories, by the directory of a target's histories in the run and the target's name."""
 
     def generated_max(self, context: CheckContext) -> int:
         """Return the maximum number of scripts to generate for a check."""

@@ -1,4 +1,4 @@
-"""History checks of the cluster: broker registration, the controller quorum, metadata and recovery of disks."""
+"""History checks of the cluster: brokers, the controller quorum, metadata, damaged disks and reassignments."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ FENCING_SPARE_S = 20
 
 
 def dead_broker_leaves(session_timeout_ms: int) -> HistoryCheck:
-    """Return the check that a killed broker leaves DescribeCluster after its session timeout, and returns later."""
+    """Return the check that DescribeCluster omits a killed broker after its session timeout, until it has restarted."""
     bound_ns = (session_timeout_ms + FENCING_SPARE_S * 1000) * 1_000_000
 
     def check(history: History) -> Sequence[HistoryFinding]:
@@ -58,7 +58,7 @@ def broker_joins_and_leaves(history: History) -> Sequence[HistoryFinding]:
 
 
 def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
-    """Check that the leader epoch of a partition in a node's responses never decreases, also across its restarts."""
+    """Check that the leader epoch of a partition in a node's responses never decreases, even if the node restarts."""
     found, changes = [], 0
     for topic in topic_histories(history):
         newest: dict[tuple[int | None, int], int] = {}
@@ -81,7 +81,7 @@ def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
 def created_topics_are_kept(history: History) -> Sequence[HistoryFinding]:
     """Check that every node knows each topic whose creation was acknowledged.
 
-    The verdict is unknown unless a creation was acknowledged after the active controller had failed.
+    Without a violation, the verdict is unknown unless a creation was acknowledged after the active controller failed.
     """
     found, seen = [], False
     for topic in topic_histories(history):

@@ -49,7 +49,7 @@ def one_leader_per_epoch(history: History) -> Sequence[HistoryFinding]:
 def replicas_agree(history: History) -> Sequence[HistoryFinding]:
     """Check that after healing all replicas have the same records, in the same epochs, up to the same end.
 
-    The verdict is unknown unless a leader acknowledged records that were not replicated and had to be truncated.
+    Without a violation, the verdict is unknown unless a leader acknowledged records that were later truncated.
     """
     found, truncated = [], False
     for topic in topic_histories(history):
@@ -102,7 +102,7 @@ def preferred_election_returns_right_error(history: History) -> Sequence[History
 
 
 def _expected_preferred_errors(topic: TopicHistory, row: Row, preferred: int) -> tuple[str | None, ...] | None:
-    """Return the permitted errors; None if the history does not determine the state at that time."""
+    """Return the permitted errors; None if the history does not determine the state at the time of the request."""
     before = topic.before(row["invoke_ns"])
     later = topic.after(row["complete_ns"] or NEVER_NS)
     if before is None or not later:
@@ -152,7 +152,10 @@ def shutdown_moves_leaders(session_timeout_ms: int) -> HistoryCheck:
 
 
 def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
-    """Check that a partition without its last ISR member has no leader in Metadata until that member restarts."""
+    """Check that a partition without its last ISR member has no leader in Metadata until that member restarts.
+
+    The member must then lead the partition, unless an unclean election was requested before.
+    """
     found, seen = [], False
     for topic in topic_histories(history):
         unclean_ns = min((row["invoke_ns"] for row in topic.calls("elect_unclean_leader")), default=NEVER_NS)
@@ -181,7 +184,7 @@ def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
 
 
 def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
-    """Check that a requested unclean election makes another replica the leader, in a higher epoch.
+    """Check that a requested unclean election elects a leader for a partition without one, in a higher epoch.
 
     Only a suffix of the old leader's log may be lost. No record that the new leader acknowledges may be lost.
     """
@@ -331,7 +334,7 @@ def unclean_election_happens(history: History) -> Sequence[HistoryFinding]:
 
 
 def _leader_faults(topic: TopicHistory, kind: str) -> Iterator[tuple[Fault, PartitionView]]:
-    """Yield the faults of a kind that hit the leader of partition 0, with the last view of the partition before."""
+    """Yield the faults of a kind that hit the leader of partition 0, with the last view of it before the fault."""
     for fault in topic.faults_of_kind(kind):
         before = topic.before(fault.inject_ns)
         if before is not None and before.leader is not None and before.leader == fault.node:

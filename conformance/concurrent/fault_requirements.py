@@ -71,7 +71,7 @@ _KIP_631: Final = kip(631, "The Quorum-based Kafka Controller", "KIP-631%3A+The+
 
 _SESSION_TIMEOUT_MS_DEFAULT: Final = 9_000
 _MINIMUM: Final = 2
-"""`min.insync.replicas` of the scripts' topics."""
+"""`min.insync.replicas` of the topics of `followers_cut_off`."""
 
 
 def _session_timeout_ms(target: Target) -> int:

@@ -200,7 +200,7 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
 
     After the first shutdown the leader restarts; after the second, an unclean election makes the follower the leader.
 
-    With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
+    With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the follower leads.
     """
 
     def build(counts: tuple[int, int]) -> Trial:

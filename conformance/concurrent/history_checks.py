@@ -110,7 +110,7 @@ def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, i
 
 
 def _lowest_end_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> int | None:
-    """Return the lowest end offset that was requested after a time, by bisection of the ascending list."""
+    """Return the lowest end offset that was requested after a time; None if there is none, or the time is unknown."""
     if at_ns is None:
         return None
     index = bisect_right(ends, at_ns, key=lambda end: end[0])
@@ -190,11 +190,12 @@ def isr_shrinks_and_heals(history: History) -> Sequence[HistoryFinding]:
 
 
 def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
-    """Return the check that acks=all waits for a follower that is cut off until it can have left the ISR.
+    """Return the check that no acks=all record is acknowledged before a follower that was cut off can leave the ISR.
 
     The leader removes a follower that lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as
-    old as `replica.fetch.wait.max.ms` (0.5 s) when the cut takes effect. With another 0.5 s of tolerance no correct
-    leader acknowledges earlier, however slow it is. The steps of a phase start only once the cut is in force.
+    old as `replica.fetch.wait.max.ms` (0.5 s) when the cut takes effect. The tolerance is another 0.5 s. So no correct
+    leader, however slow, acknowledges before the lag time minus 1 s has passed since the cut. The steps of a phase
+    start only once the cut is in force.
     """
     earliest_after_ns = max(0, lag_time_max_ms - 1000) * 1_000_000
 

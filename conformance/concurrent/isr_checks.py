@@ -113,7 +113,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
-    """Yield for each topic one interval in which the ISR of partition 0 was too small.
+    """Yield for each topic at most one interval in which the ISR of partition 0 was too small.
 
     It begins with a response that shows the small ISR, and ends when the first of the cuts in force heals. An interval
     in which another cut begins is left out: before that cut, a slow follower can rejoin the ISR without a response that
@@ -130,7 +130,7 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
 
 
 def _produces(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
-    """Return the produce operations on partition 0 that were sent between two times, and without a retry."""
+    """Return the produce operations on partition 0 that were sent between two times and not retried."""
     return (
         row
         for row in topic.calls("produce")

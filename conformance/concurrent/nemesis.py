@@ -28,7 +28,7 @@ from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
-"""Timeout of a move that waits for the cluster: four times the longest wait with trial settings."""
+"""Timeout of a move that waits for the cluster: five times `broker.session.timeout.ms` with trial settings."""
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
 _REQUEST_TIMEOUT_MS = 10_000
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Moves:
-    """Moves of one phase. The phase lasts until `__call__` returns, after all faults are healed."""
+    """Moves of one phase. The phase does not end before `__call__` returns, when all faults are healed."""
 
     def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
         self._context = context
@@ -90,7 +90,7 @@ class Nemesis:
                 client.close()
 
     def make(self, some: Iterable[Move]) -> None:
-        """Make the moves, one after the other. Raises `ScriptNotRunError` if the target does not support one."""
+        """Make the moves, one after the other. Raises `ScriptNotRunError` if a move fails or is not supported."""
         for move in some:
             try:
                 self._make(move)

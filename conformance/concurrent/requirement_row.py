@@ -17,7 +17,7 @@ class RequirementRow:
     text: str
     sources: tuple[Source, ...]
     scripts: Scripts | Family
-    """A `Family` if other requirements share its scripts and are judged by the same history."""
+    """A `Family` if other requirements share these scripts and are judged by the same history."""
     history_checks: HistoryChecks = lambda _: ()
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1

@@ -1,6 +1,7 @@
 """Faults of a script: a move injects a fault, and a later move heals it.
 
-Each of these moves waits for its effect on the node.
+The move that begins a shutdown returns once the process has ended, and a move that starts a node again returns once the
+node listens.
 
 Each fault has the row in the table `faults` that `fixtures.faults` defines. Only a shutdown has two rows: `shutdown`
 until the process has ended, and `down` from that time until the node is up.
@@ -29,8 +30,6 @@ from fixtures.targets.target import Target, TargetError
 class ScriptedFaults:
     """Faults that are in force on the target of one script.
 
-    Methods raise `TargetError` for a fault that the target does not support.
-
     :ivar lost: nodes that did not restart. The rows of their faults have no end.
     """
 
@@ -56,7 +55,7 @@ class ScriptedFaults:
         return {*self._nodes, *self.lost}
 
     def begin(self, fault: Fault) -> None:
-        """Apply a fault. For a shutdown, return once the process has ended.
+        """Apply a fault. For a shutdown, return once the process has ended. Raises `TargetError` if the fault fails.
 
         The fault remains in force until `heal` of its node; a fault of links remains until `heal_others`.
         """
@@ -77,7 +76,7 @@ class ScriptedFaults:
         self._others.close()
 
     def heal(self, node: int) -> None:
-        """Heal all faults of a node; if it was down, return once it listens or is `lost`."""
+        """Heal all faults of a node; if it was down, return once it listens. If it does not start, add it to `lost`."""
         try:
             self._nodes.pop(node, ExitStack()).close()
         except TargetError:

@@ -1,7 +1,7 @@
 """Hypothesis strategies for concurrent scripts.
 
-By default the scripts are small, because each of them takes real time on a real cluster: a client sends some dozens to
-some hundreds of records, with pauses of milliseconds. All strategies shrink towards one client that sends one record.
+By default the scripts are small, because each of them takes real time on a real cluster: a client sends at most some
+hundreds of records, with pauses of at most 200 ms. All strategies shrink towards few clients and few records.
 """
 
 from hypothesis import strategies as st

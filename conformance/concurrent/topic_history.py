@@ -67,7 +67,10 @@ class TopicHistory:
 
     name: str
     operations: Sequence[Row]
-    """Operations on this topic, on topics whose names begin with its name, or on no topic, in the order of the ids."""
+    """Operations on this topic, on topics whose names begin with its name, or on no topic.
+
+    Completed ones are in the order of their completion, and the others follow.
+    """
     records: Sequence[Row]
     views: Sequence[PartitionView]
     """Views of all partitions, in the order of their requests."""
@@ -104,7 +107,7 @@ class TopicHistory:
         return [view for view in self.partition(partition) if at_ns <= view.requested_ns < until_ns]
 
     def offset_of(self, op_id: int) -> int | None:
-        """Return the highest acknowledged offset of an operation."""
+        """Return the highest acknowledged offset of an operation, or None."""
         return max((row["offset"] for row in self.sends.get(op_id, ()) if row["offset"] is not None), default=None)
 
     @cached_property
@@ -141,7 +144,7 @@ def topic_histories(history: History) -> Iterator[TopicHistory]:
             name=topic,
             operations=[row for row in own if begin_ns <= row["invoke_ns"] <= end_ns],
             records=[row for row in records if row["topic"] == topic],
-            views=[_sight(row) for row in states if row["source"] == "metadata" and row["topic"] == topic],
+            views=[_view(row) for row in states if row["source"] == "metadata" and row["topic"] == topic],
             states=[row for row in states if begin_ns <= row["asked_ns"]],
             faults=[fault for fault in faults if begin_ns <= fault.inject_ns <= end_ns],
         )
@@ -165,7 +168,7 @@ def _by_operation(rows: Iterator[Row]) -> Mapping[int, Sequence[Row]]:
     return found
 
 
-def _sight(row: Row) -> PartitionView:
+def _view(row: Row) -> PartitionView:
     return PartitionView(
         requested_ns=row["asked_ns"],
         received_ns=row["answered_ns"],

@@ -17,7 +17,7 @@ from conformance.fuzz.wire import varint
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 
 BOMB_SIZES = (8 * 1024 * 1024, 64 * 1024 * 1024, 256 * 1024 * 1024)
-"""Sizes in bytes to which a bomb decompresses."""
+"""Sizes in bytes to which a bomb decompresses, unless `bomb` halves them."""
 BOMB_BYTES_MAX = 900_000
 """Maximum size of a compressed bomb. It is below Kafka's default of `max.message.bytes` (1 MiB): a batch above that is
 rejected before it is decompressed."""
@@ -104,7 +104,7 @@ def legacy_message_set(rng: random.Random) -> bytes:
 
 @cache
 def bomb(compression: Compression, size: int) -> bytes:
-    """Return a batch of one record of `size` zeros; the size is halved until the batch is below `BOMB_BYTES_MAX`."""
+    """Return a batch of one record of `size` zeros; the size is halved until the batch fits in `BOMB_BYTES_MAX`."""
     batch = _bomb(compression, size)
     return batch if len(batch) <= BOMB_BYTES_MAX else bomb(compression, size // 2)
 

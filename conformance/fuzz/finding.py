@@ -50,9 +50,10 @@ class Observed:
 
     @property
     def signature(self) -> tuple[Symptom, str]:
-        """Key by which repeated symptoms are recognised: the symptom, and its error without numbers, such as node ids.
+        """Key by which repeated symptoms are recognised.
 
-        Other symptoms have no error, so that each of them is reported once.
+        It is the symptom and, for a traceback or an ended node, the error without its numbers, such as node ids. So
+        every other symptom is reported once.
         """
         has_error = self.symptom in {Symptom.TRACEBACK, Symptom.NODE_ENDED}
         return self.symptom, re.sub(r"\d+", "0", self.text) if has_error else ""

@@ -50,7 +50,7 @@ class Health:
         """The largest resident memory of any node."""
 
     def observe(self, late: Sequence[Sample] = ()) -> Iterator[Observed]:
-        """Yield the new symptoms: ended nodes, then memory and tracebacks of each node, then late responses.
+        """Yield the new symptoms: ended nodes, then memory and tracebacks of each node, then late responses and hangs.
 
         :param late: the late samples of the prober since the last call.
         """

@@ -43,7 +43,7 @@ def change_length(rng: random.Random, parts: list[Part]) -> str:
 
 
 def set_to_limit(rng: random.Random, parts: list[Part]) -> str:
-    """Replace a number by one at the limits of its type."""
+    """Replace a number by one at or near a limit of its type (`limits`)."""
     place = _place(rng, parts, {PartRole.NUMBER})
     if place is None:
         return ""

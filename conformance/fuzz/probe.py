@@ -1,9 +1,9 @@
 """Prober of the nodes: response times of ApiVersions and Metadata, measured on separate connections.
 
 The two requests are sent in turn. The result is the time that the node itself took, however busy this machine was. So
-the time for which the threads of the prober and of the node were ready to run, but had no processor, is subtracted
-(`schedstat` of Linux). For a node with more than `_THREADS_MAX` threads, only the prober's time is subtracted. On a
-kernel that does not count this time, nothing is subtracted.
+the time for which the prober's thread and the node's threads were ready to run, but had no processor, is subtracted
+(`schedstat` of Linux). For a node with more than `_THREADS_MAX` threads, only the time of the prober's thread is
+subtracted. On a kernel that does not count this time, nothing is subtracted.
 
 The probes of a session run in a separate process, because the fuzzer holds its interpreter lock for milliseconds.
 """
@@ -49,7 +49,7 @@ class Sample:
 
     :ivar began_s: start time on the monotonic clock of this machine.
     :ivar took_s: time until the response or the time-out; 0 after another error.
-    :ivar starved_s: sum of the times for which threads of the prober and of the node waited for a processor meanwhile.
+    :ivar starved_s: total time for which the prober's thread and the node's threads waited for a processor meanwhile.
     :ivar error: the reason for a missing response; empty if there was one.
     """
 

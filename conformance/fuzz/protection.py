@@ -1,4 +1,4 @@
-"""Filter of requests that damage a cluster which carries them out correctly, such as the removal of its brokers.
+"""Filter of requests that damage a cluster although it carries them out correctly, such as UnregisterBroker.
 
 Kafka trusts a peer on a replication or controller listener. If such a peer uses the id and epoch of a broker, Kafka
 carries out its requests, so their damage shows no defect. Therefore, after all mutations, every frame is decoded as a
@@ -36,7 +36,7 @@ PARTITIONS_MAX: Final = 32
 PARTITIONS_REJECTED: Final = 10_000
 """Number of partitions above which Kafka rejects a request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
 EQUAL_KEYS_MAX: Final = 100
-"""Maximum number of elements with equal keys of an array in a request to Apache Kafka."""
+"""Maximum number of elements with the same key in one array of a request to Apache Kafka."""
 EPOCHS_LEFT_MIN: Final = 1_000_000
 """Number of epochs that a request in the name of a voter must leave below the maximum."""
 _STRING_BYTES_MAX: Final = 2**15 - 1
@@ -50,7 +50,10 @@ _NODE_NAMES: Final = ("broker_id", "voter_id", "controller_id")
 
 
 def is_permitted(frame: bytes, world: World) -> bool:
-    """Whether a frame (without its size) may be sent. Frames that cannot be decoded are sent: they change nothing."""
+    """Whether a frame (without its size) may be sent.
+
+    A frame that cannot be decoded changes nothing. It is sent, unless an array in it makes Apache Kafka slow.
+    """
     api_key = int.from_bytes(frame[:2], "big", signed=True)
     known = (*_KNOWN.get(world.kind, {}).get(api_key, ()), *_KNOWN_OF_ALL_APIS.get(world.kind, ()))
     rules = (*_RULES.get(api_key, ()), *known)
@@ -118,19 +121,23 @@ def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
 def _creates_few_topics(request: Mapping[str, Any], world: World) -> bool:
     if any(is_legal_name(topic["name"]) and topic["name"] not in NEW_TOPICS for topic in request["topics"]):
         return False
-    return _is_few(sum(max(topic["num_partitions"], len(topic["assignments"]), 1) for topic in request["topics"]))
+    partitions = sum(max(topic["num_partitions"], len(topic["assignments"]), 1) for topic in request["topics"])
+    return _is_few_or_rejected(partitions)
 
 
 def _creates_few_partitions(request: Mapping[str, Any], world: World) -> bool:
-    return all(_is_few(topic["count"]) for topic in request["topics"])
+    return all(_is_few_or_rejected(topic["count"]) for topic in request["topics"])
 
 
-def _is_few(partitions: int) -> bool:
+def _is_few_or_rejected(partitions: int) -> bool:
     return partitions <= PARTITIONS_MAX or partitions > PARTITIONS_REJECTED
 
 
 def _adds_no_thousands(request: Mapping[str, Any], world: World) -> bool:
-    """Whether each count is small: Kafka adds 10,000 partitions, or has no memory left, before it rejects more."""
+    """Whether each count is at most `PARTITIONS_MAX`.
+
+    Before Kafka rejects a request for more than 10,000 partitions, it adds 10,000 of them or runs out of memory.
+    """
     return all(topic["count"] <= PARTITIONS_MAX for topic in request["topics"])
 
 
@@ -146,21 +153,22 @@ def _names_listeners(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _names_no_leader(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a request names no voter as leader: it and the receiver would end if they know another leader."""
+    """Whether a request names no voter as leader: a voter that follows a wrong leader may end."""
     return not any(name == "leader_id" and leaf in world.nodes for name, leaf in _leaves(request))
 
 
 def _is_serializable(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a response can repeat every string, after bytes that are not UTF-8 have become U+FFFD of three bytes."""
+    """Whether a response can repeat every string, after invalid UTF-8 has been replaced by U+FFFD (three bytes)."""
     texts = (leaf for _, leaf in _leaves(request) if isinstance(leaf, str))
     return all(len(text.encode("utf-8", "surrogatepass")) <= _STRING_BYTES_MAX for text in texts)
 
 
 def _repeats_few_keys(arrays: Sequence[Sequence[Any]]) -> bool:
-    """Whether no key occurs too often in an array: `ImplicitLinkedHashCollection` needs the cube of the number.
+    """Whether no key occurs too often in an array.
 
-    The key of an element is, or begins with, its first field. Kafka reads an array before the rest of the request, so
-    this holds for requests too that cannot be decoded.
+    With n elements of the same key, `ImplicitLinkedHashCollection` needs time in proportion to the cube of n. The key
+    of an element is, or begins with, its first field. Kafka reads an array before the rest of the request, so the rule
+    applies also to requests that cannot be decoded.
     """
     return all(
         len(array) <= EQUAL_KEYS_MAX or max(Counter(map(_key, array)).values()) <= EQUAL_KEYS_MAX for array in arrays
@@ -226,4 +234,4 @@ _KNOWN_OF_ALL_APIS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "apache-kafka": (_is_serializable,),
 }
 _SLOW_COLLECTIONS: Final = frozenset({"apache-kafka"})
-"""Kinds of targets that need long for arrays with equal keys."""
+"""Kinds of targets that need a long time for arrays with equal keys."""

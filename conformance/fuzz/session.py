@@ -1,4 +1,4 @@
-"""One fuzzing session: requests from a seed to every listener, while clients write to a topic that no request changes.
+"""One fuzzing session: generated requests to every listener, while clients write to a topic that no request changes.
 
 Every node must keep running, respond to probes on separate connections within the bound, keep its memory within the
 bound and log no traceback. At the end the quorum must create a topic. Then every acknowledged record of the clients is

@@ -265,7 +265,7 @@ def decode(frame: bytes, arrays: list[list[Any]] | None = None) -> Mapping[str, 
     bits with a sign (a negative number of tagged fields is none), and the size of a known tagged field is ignored.
     Raises `UndecodableError`.
 
-    :param arrays: receives every array, nested ones included, as far as it was read. It is complete after an error too.
+    :param arrays: receives every array, nested ones included; after an error, with the elements read before it.
     """
     reader = _Reader(frame, [] if arrays is None else arrays)
     api_key, version, _ = HEADER.unpack(reader.take(HEADER.size))

@@ -67,6 +67,7 @@ def _reads(first: int, end: int) -> tuple[Step, ...]:
     These are a fetch from each offset, a fetch from beyond the log end, and ListOffsets for the log start and the log
     end. Compaction changes neither the log start nor the log end.
 
+    :param first: the lowest offset to fetch.
     :param end: the log end offset.
     """
     fetches = (AfterCleanup(Fetch(offset), Cleanup.COMPACTION) for offset in range(first, end))

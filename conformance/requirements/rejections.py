@@ -1,6 +1,6 @@
 """Requests that are rejected in whole or in part, given field by field, and the errors of their responses.
 
-One request has many cases, so that a script tries all of them. Requests with valid changes set `validate_only`, so that
+A request has several cases if each of them has its own error. Requests with valid changes set `validate_only`, so that
 nothing changes. Sources in addition to those of the requirements: `ControllerApis`, `ReplicationControlManager`,
 `ConfigAdminManager`, `ConfigurationControlManager` and `KafkaApis` of Apache Kafka.
 """

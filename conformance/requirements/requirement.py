@@ -50,7 +50,7 @@ class Requirement:
     """Last Apache Kafka version for which the requirement holds."""
     nodes_min: int = 1
     family: str = ""
-    """Name of the family, or empty. The requirements of a family share a seed, and one history is judged for all."""
+    """Name of the family, or empty. The requirements of a family share a seed and one recorded run of their scripts."""
 
     @property
     def area(self) -> str:

@@ -142,7 +142,7 @@ def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
 
 
 def _pass(number: int) -> tuple[Step, ...]:
-    """Return the steps that produce an expired record and await its deletion, which a pass over all logs causes."""
+    """Return the steps that produce an expired record and await its deletion, which shows that logs were checked."""
     at_ms = _EXPIRES_MS + number * _STEP_MS
     return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
 

@@ -29,8 +29,8 @@ class _Row:
     """One API with its request.
 
     :ivar variants: fields that replace those of the request in the newest version: null or empty instead of set.
-    :ivar newest: the newest version with this outcome; null if every version has it.
-    :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; null
+    :ivar newest: the newest version with this outcome; None if every version has it.
+    :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; None
         if they are not judged.
     :ivar has_elements: whether one of the response's lists must have an element.
     """

@@ -63,7 +63,7 @@ def basic_failure(
 ) -> BasicFailure | None:
     """Return how the plain request fails, if it fails in the same way as the deviation.
 
-    The result is null if the deviation is not a failure, if there is no plain request of this kind, or if the plain
+    The result is None if the deviation is not a failure, if there is no plain request of this kind, or if the plain
     request succeeds or has no result. A known failure is returned without running the plain request again.
     """
     field, request = worst.mismatch.field, _REQUEST_OF_KIND.get(worst.kind)

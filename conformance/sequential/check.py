@@ -91,7 +91,7 @@ def _session(target: Target, context: CheckContext) -> Session:
 def _last_bytes(script: Script, down: TargetDown) -> tuple[Script, ...]:
     """Return a script of only the step with which a target went down, or nothing.
 
-    There is none if the bytes of this step depend on other steps, or if the script has no other step.
+    There is none if the step is unknown, if its bytes depend on other steps, or if the script has no other step.
     """
     if down.step is None or len(script) == 1 or not isinstance(script.steps[down.step], BrokenRequest | RawBytes):
         return ()

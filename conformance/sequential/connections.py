@@ -20,7 +20,7 @@ RESPONSE_TIMEOUT_S: Final = 10.0
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
     """Failure of a target: one of its brokers does not respond on a new connection.
 
-    :ivar step: index of the step that was sent last; null outside a script.
+    :ivar step: index of the step that was sent last; None outside a script.
     """
 
     step: int | None = None
@@ -34,10 +34,13 @@ class Connections:
         self._clients: dict[int, RawClient] = {}
         self._first_resident_bytes: int | None = None
         self.controller: int | None = None
-        """The broker that receives requests for the controller. Set after a NOT_CONTROLLER error (before KRaft)."""
+        """The broker that receives requests that need no leader or coordinator; None for the first broker.
+
+        Set after NOT_CONTROLLER (before KRaft).
+        """
 
     def find_controller(self) -> None:
-        """Look up the controller by Metadata. From then on, it receives requests that need no leader or coordinator."""
+        """Look up the controller by Metadata, and set `controller`."""
         self.controller = advertised_controller(self.client())
 
     def close(self) -> None:
@@ -67,7 +70,7 @@ class Connections:
         return tuple(self._target.nodes)
 
     def client(self, node_id: int | None = None) -> RawClient:
-        """Return the connection to a node; to the first one for null or an id that the target does not have."""
+        """Return the connection to a node; to the first node for None or an id that the target does not have."""
         node = self._node(node_id)
         if node.id not in self._clients:
             self._clients[node.id] = self.fresh_client(node_id)

@@ -24,7 +24,7 @@ _TOPIC_RESOURCE: Final = 2
 
 
 def invalid_fields(request: Mapping[str, Any], response: Any, symbols: Symbols) -> tuple[str, ...]:
-    """Return the fields of a response that no request permits, with their values; none if all are valid."""
+    """Return the fields of a response that break a rule, with their values; empty if all are valid."""
     found = [*_invalid(response, symbols, _brokers(response, symbols)), *_not_requested(request, response)]
     return tuple(dict.fromkeys(found))
 

@@ -80,7 +80,7 @@ _BROKER_DEFAULTS: Final[Mapping[str, str]] = {
 }
 """The defaults of Apache Kafka's documentation, which are the same in all versions from 2.8 to 4.3.
 
-Left out are `log.retention.ms` and other properties whose default is null: the property in a larger unit decides."""
+Left out are `log.retention.ms` and other properties whose default is null: the next one in `_SYNONYMS` decides."""
 
 
 def not_inherited(topic: Sequence[Any], broker: Sequence[Any]) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def _source(config: Any) -> str:
 
 
 def _inherited(units: Mapping[str, _Unit], broker: Mapping[str, Any]) -> str | None:
-    """Return the value of the first of these properties that has one, in the unit of the topic's property."""
+    """Return the value of the first of these properties that has one, in the topic's unit; None if none has a value."""
     name = next((name for name in units if broker[name].value is not None), None)
     if name is None:
         return None

@@ -194,7 +194,7 @@ def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
 
 
 def _unusable(steps: _Steps, judged: Judges) -> tuple[int, str] | None:
-    """Return the first step that is not judged because a topic cannot be used, and the reason; null if none is."""
+    """Return the first step that is not judged because a topic cannot be used, and the reason; else None."""
     for number, (step, response, expectation) in enumerate(steps, start=1):
         here = where(number, kind_of(step))
         wrong = mismatches(expectation, response, frozenset({"error"}))

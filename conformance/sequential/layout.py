@@ -24,7 +24,7 @@ class Names(Protocol):
         ...
 
     def topic_id(self, name: str) -> uuid.UUID:
-        """Return the id of a topic by its script's name; the zero id while unknown."""
+        """Return the id of a topic by its name in the script; the zero id while unknown."""
         ...
 
     def nth_topic_id(self, n: int) -> uuid.UUID:
@@ -70,7 +70,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def _nested_message(kind: Any) -> type[Any] | None:
-    """Return the message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; null for plain fields."""
+    """Return the message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; None for plain fields."""
     if isinstance(kind, type) and hasattr(kind, "__version__"):
         return kind
     return next((found for part in typing.get_args(kind) if (found := _nested_message(part))), None)

@@ -25,13 +25,13 @@ SILENT: Final[Response] = {"connection": "silent"}
 NO_OPERATIONS: Final = -(2**31)
 """Value of `authorized_operations` if the request did not include them (KIP-430)."""
 INVALID_FIELDS: Final = "invalid_fields"
-"""Field that is present if a response has fields that no request permits (`field_rules`)."""
+"""Field that is present if a response has fields that break a rule of `field_rules`."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """A record as a fetch returned it. The timestamp is null where the broker set it (LogAppendTime)."""
+    """A record as a fetch returned it. The timestamp is None where the broker set it (LogAppendTime)."""
 
     offset: int
     value: bytes | None
@@ -44,15 +44,15 @@ class Symbols(Names, Protocol):
     """The symbols of values that differ between runs."""
 
     def script_name(self, name: str) -> str | None:
-        """Return the script's name of a topic or group; null for one that is not the script's."""
+        """Return the script's name of a topic or group; None for one that is not the script's."""
         ...
 
     def name_of_topic(self, topic_id: Any) -> str | None:
-        """Return the script's name of the topic that has the id; null if the script has no such topic."""
+        """Return the script's name of the topic that has the id; None if the script has no such topic."""
         ...
 
     def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
-        """Record a topic id; return its index in the order in which ids were first seen, null for the zero id."""
+        """Record a topic id; return its index in the order in which ids were first seen, None for the zero id."""
         ...
 
     def saw_producer_id(self, producer_id: int) -> int:
@@ -68,11 +68,11 @@ class Symbols(Names, Protocol):
         ...
 
     def append_time(self, step: Any, base_offset: int) -> int | None:
-        """Return the recorded time of a batch; null if no response had one."""
+        """Return the recorded time of a batch; None if no response had one."""
         ...
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
-        """Record a cluster id; return its index in the order in which ids were first seen, null for none."""
+        """Record a cluster id; return its index in the order in which ids were first seen, None for no id."""
         ...
 
     @property

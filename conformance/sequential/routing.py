@@ -1,8 +1,8 @@
 """Routing of a script's requests to the brokers of one target, as Kafka's clients route them.
 
 Rules:
-- A request is sent to the partition's leader, to the group's coordinator, otherwise to the first broker (before KRaft,
-  to the controller); or to the broker that the script names.
+- A request is sent to the partition's leader, or to the coordinator of the group or transactional id, otherwise to the
+  first broker (before KRaft, to the controller). If the script names a broker, the request is sent to that broker.
 - A request is sent once, except that it is repeated while the coordinator or controller is not ready.
 - Like a client, the routing waits for the leader of a new topic, and for a coordinator that is loading.
 """
@@ -125,7 +125,7 @@ class Routing:
         return requests.request(step, request_schema(key, version), self._symbols)
 
     def destination(self, step: Step) -> int | None:
-        """Return the id of the broker to which a client sends a request; null for the first one."""
+        """Return the id of the broker to which a client sends a request; None for the first one."""
         key = requests.api_key(step)
         if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
             self._require(key)  # a coordinator of an API that is not offered may never be found
@@ -171,7 +171,7 @@ class Routing:
         return int(found.node_id)
 
     def _coordinator_of(self, name: str, key_type: int) -> Any | None:
-        """Return the coordinator of a group (key type 0) or transactional id (1); null while there is none."""
+        """Return the coordinator of a group (key type 0) or transactional id (1); None while there is none."""
         client = self._connections.client()
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
         keys = {"key": self._symbols.real(name), "key_type": key_type, "coordinator_keys": (self._symbols.real(name),)}

@@ -6,7 +6,8 @@ Rules:
   for (`Routing`).
 - If a broker closes a connection or does not respond, the run opens a new connection to every broker. If a broker
   does not respond there either, it is down, paused or hangs, and `TargetDown` is raised.
-- Bytes that are not a request, and requests that are sent while another one is pending, use a separate connection.
+- `RawBytes`, `BrokenRequest`, `ApiVersions`, `AsClient` and the Produce requests of a `LongPoll` use a separate
+  connection.
 """
 
 from collections.abc import Callable, Sequence

@@ -128,8 +128,8 @@ def moves(*kinds: str) -> SearchStrategy[Move]:
     """Return a strategy for moves of an idempotent producer, each of one of the kinds.
 
     `next`: the next sequence number. `gap`: a sequence number that is one too high. `again N`: the Nth newest accepted
-    batch, or the oldest one if there are fewer. `new epoch`: the next epoch, from sequence number 0. `new epoch late`:
-    the next epoch, from sequence number 1. `old epoch`: the previous epoch.
+    batch, or the oldest one if there are fewer (like `next` if there is none). `new epoch`: the next epoch, from
+    sequence number 0. `new epoch late`: the next epoch, from sequence number 1. `old epoch`: the previous epoch.
     """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
 

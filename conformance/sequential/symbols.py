@@ -30,11 +30,11 @@ class ScriptSymbols:
         return f"{name}{self._suffix}" if name.startswith("trial") else name
 
     def script_name(self, name: str) -> str | None:
-        """Return the script's name for a name on the wire; null for a topic that is not this run's."""
+        """Return the script's name for a name on the wire; None for a topic or group that is not this run's."""
         return name.removesuffix(self._suffix) if name.endswith(self._suffix) else None
 
     def topic_id(self, name: str) -> uuid.UUID:
-        """Return the id of a topic by its script's name; the zero id while unknown."""
+        """Return the id of a topic by its name in the script; the zero id while unknown."""
         return self._topic_id_by_name.get(name, uuid.UUID(int=0))
 
     def nth_topic_id(self, n: int) -> uuid.UUID:
@@ -42,7 +42,7 @@ class ScriptSymbols:
         return self._topic_ids[n] if 0 <= n < len(self._topic_ids) else _UNKNOWN_TOPIC_ID
 
     def saw_topic_id(self, name: str | None, topic_id: uuid.UUID | None) -> int | None:
-        """Record an id; return its index in the order in which ids were first seen, null for none."""
+        """Record an id; return its index in the order in which ids were first seen, None for no id or the zero id."""
         if topic_id is None or topic_id.int == 0:
             return None
         if topic_id not in self._topic_ids:
@@ -76,19 +76,19 @@ class ScriptSymbols:
         self._append_times[step.topic, step.partition, base_offset] = time_ms
 
     def append_time(self, step: Any, base_offset: int) -> int | None:
-        """Return the recorded time of a batch; null if no response had one."""
+        """Return the recorded time of a batch; None if no response had one."""
         return self._append_times.get((step.topic, step.partition, base_offset))
 
     def topic_name(self, n: int) -> str | None:
-        """Return the script's name of the topic that has the nth id; null after its deletion."""
+        """Return the script's name of the topic that has the nth id; None after its deletion."""
         return self.name_of_topic(self.nth_topic_id(n))
 
     def name_of_topic(self, topic_id: uuid.UUID | None) -> str | None:
-        """Return the script's name of the topic that has the id; null if the script has no such topic."""
+        """Return the script's name of the topic that has the id; None if the script has no such topic."""
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
-        """Record a cluster's id; return its index in the order in which ids were first seen, null for none."""
+        """Record a cluster's id; return its index in the order in which ids were first seen, None for no id."""
         if cluster_id is None:
             return None
         if cluster_id not in self._cluster_ids:

@@ -1,4 +1,4 @@
-"""The document of a saved trial: a JSON object with the trial, its version, and facts about where it was found.
+"""The document of a saved trial: a JSON object with the trial, its version, and facts such as the violation it shows.
 
 `kafkatrial replay` reads every document of this form: a trial that a simulation, a chaos session or a failed
 requirement has saved runs on any target.

@@ -28,7 +28,7 @@ class Begin(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Heal(AsPython):
-    """End of all faults of a node; null: end of all faults of links. If the node was down, wait until it listens.
+    """End of all faults of a node; None: end of all faults of links. If the node was down, wait until it listens.
 
     The node has the same name as in `Begin`.
     """

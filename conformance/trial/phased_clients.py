@@ -107,7 +107,8 @@ class MetadataWatcher(AsPython):
 class TopicCreator(AsPython):
     """A client that creates topics in the faulty phase by requests to one node, with a pause after each.
 
-    It creates at most `topics_max` topics before the nemesis has killed or paused a node, and as many afterwards.
+    It creates at most `topics_max` topics before the nemesis has killed or paused a node, and at most `topics_max`
+    afterwards.
     """
 
     node: Node

@@ -42,7 +42,7 @@ class SavedTrial:
 
 
 def _integer(text: str) -> int | float:
-    """Return an integer of JSON; a float, which no field accepts, for more digits than Python converts."""
+    """Return an integer of JSON; for more digits than `_DIGITS_MAX` a float, which no field accepts."""
     return int(text) if len(text) <= _DIGITS_MAX else float(text)
 
 

@@ -1,6 +1,6 @@
 """Workloads: clients that repeat the same operations in all phases of a trial.
 
-A real cluster runs in real time, so the number of operations is not known before, and a workload has no steps. In
+A real cluster runs in real time, so the number of operations is not known in advance, and a workload has no steps. In
 virtual time, a workload is replaced by clients with steps (`conformance.trial.unrolled`).
 """
 
@@ -13,7 +13,7 @@ from fixtures.python_source import AsPython
 class Pipelined(AsPython):
     """librdkafka's producer: it retries, and sends bursts to all partitions in turn, with pauses.
 
-    :param in_flight_max: maximum number of requests in flight. With more than one, librdkafka 2.16 writes a record
+    :param in_flight_max: maximum number of requests in flight. With more than one, librdkafka 2.16 may write a record
         twice to a correct cluster, because it retries after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
     """
 
@@ -28,7 +28,8 @@ class Pipelined(AsPython):
 class OneByOne(AsPython):
     """A raw producer for each partition: it sends one batch at a time to the leader, once, with a pause after each.
 
-    :param idempotent: whether it has a producer id, which is replaced after each unknown outcome; needs acks -1.
+    :param idempotent: whether it has a producer id; needs acks -1. The id is replaced after a batch that is not
+        acknowledged.
     :param timeout_ms: time for which a broker may delay the response until replicas have the batch.
     """
 
@@ -75,7 +76,7 @@ class LeaderReader(AsPython):
 class Committer(AsPython):
     """A client that repeatedly commits an offset for each partition to a group's coordinator, and fetches the offsets.
 
-    It is not a member of the group. Its offsets increase, and are not positions of a consumer.
+    It is not a member of the group. Its offsets increase; in real time, they are not positions of a consumer.
     """
 
     pause_ms: int = 100
@@ -87,7 +88,7 @@ class Committer(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Administrator(AsPython):
-    """A client that repeatedly creates, alters and deletes a separate topic."""
+    """A client that repeatedly creates a new topic, alters it and deletes it."""
 
     pause_ms: int = 300
 

@@ -139,7 +139,7 @@ class ModelCluster:
     """Committed offsets by group, topic id and partition."""
 
     def partition(self, topic: str, index: int, topic_id: int | None = None) -> Partition | None:
-        """Return the partition; null if topic or partition do not exist, or the topic has another id."""
+        """Return the partition; None if topic or partition do not exist, or the topic has another id."""
         found = self.topics.get(topic)
         if found is None or topic_id not in {None, found.id} or not 0 <= index < len(found.partitions):
             return None

@@ -20,7 +20,7 @@ _NOTHING: Final[dict[type[Step], Expectation]] = {
 
 
 def rejected_by(cluster: ModelCluster, broker: int, step: Step) -> Expectation | None:
-    """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); null if the broker serves the step.
+    """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); None if the broker serves the step.
 
     A Fetch to a follower that may serve it has an empty expectation: every response is permitted.
     """

@@ -29,7 +29,10 @@ def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
 
 
 def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
-    """Return the last commit; offset -1, no metadata and no error if there is none."""
+    """Return the last commit; offset -1, no metadata and no error if there is none.
+
+    Nothing is expected of the response for a topic that does not exist.
+    """
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
     if step.topic not in cluster.topics:

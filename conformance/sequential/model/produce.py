@@ -103,7 +103,7 @@ def _size(batch: Batch) -> int:
 
 
 def _rejected_records(topic: Topic, batch: Batch) -> Expectation | None:
-    """Return the rejection of a batch with invalid records, and their indexes (KIP-467); null if all are valid."""
+    """Return the rejection of a batch with invalid records, and their indexes (KIP-467); None if all are valid."""
     if "compact" in topic.properties.get("cleanup.policy", ""):
         keyless = tuple(place for place, record in enumerate(batch.records) if record.key is None)
         if keyless:

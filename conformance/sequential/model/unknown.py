@@ -11,7 +11,7 @@ _NO_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NO_ID: Final = "UNKNOWN_TOPIC_ID"
 _EITHER: Final = OneOf((_NO_PARTITION, _NO_ID), "requested by name, or by id in newer versions (KIP-516)")
 _BY_ID_SINCE: Final[Mapping[type[Step], int]] = {Produce: 13, Fetch: 13, OffsetCommit: 10}
-"""First version of each request that names topics by id. Other requests never do."""
+"""First version in which these requests name topics by id. No other step that `unknown_partition` receives does so."""
 
 
 def unknown_partition(cluster: ModelCluster, step: Any) -> str | OneOf:

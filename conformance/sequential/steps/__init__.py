@@ -9,7 +9,7 @@ target supports, and `responses` converts the response to values that can be com
   unchanged.
 - A producer is a number: the index of its id among the ids that were assigned to the script, from 0 on.
 - A broker is its place among the target's brokers, by ascending id, from 1 on; a higher number is sent unchanged.
-- `version` is the highest version to use; null is the newest that both sides support. If a target does not offer the
+- `version` is the highest version to use; None is the newest that both sides support. If a target does not offer the
   version, the next lower shared one is used, or the lowest shared one if all are higher.
 """
 

@@ -54,7 +54,7 @@ class CreatePartitions(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterReassignment(Step):
-    """AlterPartitionReassignments of one partition (KIP-455); null replicas cancel an ongoing reassignment."""
+    """AlterPartitionReassignments of one partition (KIP-455); replicas None cancels an ongoing reassignment."""
 
     replicas: tuple[int, ...] | None
     topic: str = TOPIC
@@ -116,7 +116,7 @@ class DescribeConfigs(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotas(Step):
-    """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); null removes the quota."""
+    """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); None removes the quota."""
 
     ops: tuple[tuple[str, int | None], ...]
     client: str

@@ -83,7 +83,7 @@ class RawRequest(Step):
 
     :ivar errors: all error codes of the response, in any order, NONE included.
     :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.
-    :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; null
+    :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; None
         if they are not judged.
     :ivar has_elements: whether one of the response's lists must have an element.
     """

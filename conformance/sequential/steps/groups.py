@@ -22,7 +22,7 @@ class OffsetCommit(Step):
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetch(Step):
-    """OffsetFetch of one partition; a null topic fetches all offsets of the group (topics by name, up to version 9)."""
+    """OffsetFetch of one partition; topic None fetches all offsets of the group (topics by name, up to version 9)."""
 
     group: str = TOPIC
     topic: str | None = TOPIC

@@ -7,7 +7,7 @@ from conformance.sequential.steps.base import TOPIC, Step
 from fixtures.clients.record_batch import Compression, Record
 
 SEQUENCES = 2**31
-"""The number of sequence numbers."""
+"""Number of sequence numbers, from 0 to 2147483647."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """The special timestamps of ListOffsets (KIP-79, KIP-734, KIP-405, KIP-1005)."""
 
@@ -41,7 +41,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch to be produced. If `producer` is set, the batch has this id, `epoch` and `sequence`."""
+    """A record batch to be produced. If `producer` is set, the batch has this producer's id, `epoch` and `sequence`."""
 
     records: tuple[Record, ...]
     compression: Compression = Compression.NONE

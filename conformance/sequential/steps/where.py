@@ -16,7 +16,10 @@ class On(Step):
 
 @dataclass(frozen=True, slots=True)
 class OnEveryBroker(Step):
-    """A step sent to each broker in turn. The response has the number of brokers that served it, and all errors."""
+    """A step sent to each broker in turn.
+
+    The response has the number of brokers that served it, and the errors of the others.
+    """
 
     step: Step
 
