@@ -31,7 +31,7 @@ from reference_broker.core.disk import FileTable, MemoryDisk
 
 SECTOR_BYTES = 512
 _HOLE_ODDS = 4
-"""A file with unflushed sectors gets a hole with the probability 1 in this number."""
+"""A file with unflushed sectors gets a hole with a probability of 1 in this number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ class Invariants:
         self.groups.check_everything()
 
     def check_idle(self) -> None:
-        """Check everything, and that no request is pending. The clients must be gone, and the cluster healthy."""
+        """Check everything, and that each node is idle. All clients must be gone, and the cluster must be healthy."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:

@@ -91,7 +91,7 @@ def _is_explained(machine: Machine) -> bool:
 
 
 def check_idle(watched: Watched) -> None:
-    """Check that a node is idle. The clients must have disconnected, and the cluster must be healthy."""
+    """Check that a node has few timers and requests. The clients must have disconnected, and the cluster be healthy."""
     node = watched.node
     assert node is not None
     for what, count, most in _pending(watched.machine, node):
