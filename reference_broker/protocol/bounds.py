@@ -51,7 +51,7 @@ class Cuts(list[Cut]):
 Walk = Callable[[bytes, int, Cuts], int]
 """Function from the position of a value in a frame to the position after the value.
 
-It adds to the cuts, or raises `MalformedRequestError`.
+It adds the cuts that it finds. Raises `MalformedRequestError`.
 """
 
 _SIZES_BYTES = {

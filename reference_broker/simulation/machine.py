@@ -66,8 +66,8 @@ class Machine:
     :ivar ended_by: how the last node ended: `kill`, `power`, `failed` or `stop`; empty while one is running.
     :ivar incarnation: how often a node was started here, including failed starts.
     :ivar is_stopping: whether a controlled shutdown was begun.
-    :ivar tracers: called with each event of its node.
-    :ivar is_settled: callbacks after each event of the node, and at its end.
+    :ivar tracers: called with each event that the node traces.
+    :ivar is_settled: callbacks after each event that the node has processed, and at its end.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Machine:
             self._network.close_place(self.place)
 
     def trace_event(self, event: TracerEvent) -> None:
-        """Pass an event of the node to its tracers."""
+        """Pass an event that the node traces to the tracers."""
         for tracer in self.tracers:
             tracer(event)
 

@@ -6,7 +6,8 @@
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
 | `no-leftovers`        | an idle node has few timers, pending requests and requests in flight. No node has a pending |
 |                       | request of a closed connection                                                              |
-| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer            |
+| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer, or if no  |
+|                       | request to the peer is in flight                                                            |
 | `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
 |                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
 | `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
@@ -56,7 +57,7 @@ class HealthInvariants(Observer):
 
 
 def check_channel_timeout(watched: Watched, event: ChannelDisconnected) -> None:
-    """Check that the deadline of a disconnected channel has passed.
+    """Check that the deadline of a disconnected channel, if it has one, has passed.
 
     :raises InvariantViolation: `channel-timeout`.
     """

@@ -49,7 +49,7 @@ class Replica:
     :ivar partition: the broker's object; None while the node is down, or if the node has deleted the replica.
     :ivar lives: number of times that the replica was opened.
     :ivar trusted_offset: segments that begin below this offset existed when the log was last opened.
-    :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
+    :ivar caught_up_ms: when each follower was last caught up, by the monotonic clock of its leader (`timeliness`).
     :ivar rejected_ms: when the leader rejected the latest fetches of a follower, by the same clock. The key is the
         follower, its broker epoch and the leader epoch in its request.
     """
