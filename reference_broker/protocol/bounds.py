@@ -24,11 +24,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
-"""Start and end of a range of bytes, and its replacement, which is usually empty."""
+"""Start and end of a range of bytes, and the bytes that replace it: none for an unknown tagged field."""
 ELEMENTS_MAX = 10_000
 """Limit of the number of array elements and tagged fields in a message. It is the number of records that a request to
-Kafka's controller may write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work of more than 50 ms is done in steps
-(`protocol.steps`)."""
+Kafka's controller may write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work on this number of elements that takes
+more than 50 ms is done in steps (`protocol.steps`)."""
 STRING_MAX_BYTES = 0x7FFF
 """Limit of a string in Kafka's readers, in flexible versions too."""
 
@@ -51,7 +51,7 @@ class Cuts(list[Cut]):
 Walk = Callable[[bytes, int, Cuts], int]
 """Function from the position of a value in a frame to the position after the value.
 
-It adds to the cuts, or raises `MalformedRequestError`.
+It adds the cuts that it finds. Raises `MalformedRequestError`.
 """
 
 _SIZES_BYTES = {
@@ -98,8 +98,8 @@ def walk_tagged_fields(frame: bytes, position: int) -> int:
 
 def _without(frame: bytes, start: int, end: int, cuts: list[Cut]) -> bytes:
     parts = []
-    for cut_start, cut_end, instead in sorted(cuts):
-        parts += [frame[start:cut_start], instead]
+    for cut_start, cut_end, replacement in sorted(cuts):
+        parts += [frame[start:cut_start], replacement]
         start = cut_end
     return b"".join([*parts, frame[start:end]])
 
@@ -241,7 +241,7 @@ def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, in
 def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Callable[[bytes, int], tuple[int, int]]:
     """Return a reader of lengths, which returns 0 for null.
 
-    A length is a varint of length + 1 in flexible versions, otherwise a signed integer.
+    Flexible versions write the length plus one as an unsigned varint; other versions write a signed integer.
     """
 
     def read_compact(frame: bytes, position: int) -> tuple[int, int]:

@@ -144,7 +144,7 @@ class _Compiler:
 
 
 class _Function:
-    """Generator of the source of one function, which writes an entity, or of the lines for one field in it."""
+    """Source code of one function that writes an entity, or of the lines that write one of its fields."""
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - Codecs are created lazily: classes are imported when the first request of a version arrives. A broker with one modern
-  client loads a dozen of kio's eight hundred modules.
+  client loads a dozen of kio's six hundred message modules.
 - A handler serves all versions of its API. It uses `getattr(body, field, default)` for fields that some versions lack,
   and builds its response with `Replies`, which omits fields that the version lacks.
 - Unknown tagged fields are skipped (KIP-482). The response of ApiVersions always has header version 0 (KIP-511), as
@@ -69,7 +69,8 @@ class Replies:
     """Constructors of the response classes of one API version, which drop fields that the version lacks.
 
     `replies.PartitionProduceResponse(index=0, base_offset=7, log_start_offset=0)` omits `log_start_offset` in version
-    3. If the version lacks the class, the result is None. `throttle_time` defaults to zero: this broker has no quotas.
+    3. If the version lacks the class, the result is None. `throttle_time` is always zero, because this broker has no
+    quotas; it must not be passed.
     """
 
     def __init__(self, module: ModuleType) -> None:

@@ -67,7 +67,10 @@ class BrokerFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """Registration of a broker (KIP-631). The epoch of a new incarnation is the offset of its registration."""
+    """Registration of a broker (KIP-631).
+
+    The epoch of a new incarnation is the offset of the first record that its registration writes.
+    """
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 4
@@ -114,7 +117,7 @@ class TopicRecord:
 class PartitionRecord:
     """State of a partition: replicas with the preferred leader first, ISR, leader, leader epoch (KIP-497).
 
-    `directories` has the log directory of each replica (KIP-858), or null if it is unknown.
+    `directories` has the log directory of each replica (KIP-858), and null for each unknown directory.
     """
 
     __type__: ClassVar = EntityType.data
@@ -152,10 +155,11 @@ class ConfigRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """Changed fields of a partition; null, -1 or `NO_LEADER_CHANGE` means unchanged.
+    """Changed fields of a partition.
 
-    Each of these records increments the partition epoch. A record with a leader, even the present one, also increments
-    the leader epoch.
+    These values mean unchanged: null, `NO_LEADER_CHANGE` for the leader, -1 for the leader recovery state. Each of
+    these records increments the partition epoch. A record with a leader, even the present one, also increments the
+    leader epoch.
     """
 
     __type__: ClassVar = EntityType.data
@@ -212,7 +216,7 @@ class RemoveTopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
-    """Level of a feature (KIP-584). The first record of a metadata log sets `metadata.version`."""
+    """Level of a feature (KIP-584). The reference broker begins a metadata log with the level of `metadata.version`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0

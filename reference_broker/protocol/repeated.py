@@ -33,7 +33,7 @@ def _read_long(read: Read, body: bytes) -> Any:
 
 
 def caching_reader(read: Read) -> Read:
-    """Return the reader with a cache by bytes."""
+    """Return a reader that caches each entity by its bytes."""
 
     def read_cached(frame: bytes, position: int) -> Any:
         size_bytes = len(frame) - position
@@ -47,7 +47,7 @@ def caching_reader(read: Read) -> Read:
 
 
 def caching_writer(write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return the writer with a cache by the identity of the entity."""
+    """Return a writer that caches bytes by the identity of the entity."""
     written: deque[tuple[Any, bytes]] = deque(maxlen=_CACHE_SIZE)
 
     def write_cached(entity: Any) -> bytes:

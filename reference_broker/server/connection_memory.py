@@ -1,4 +1,4 @@
-"""Limit of the memory that all connections of a node use for incomplete requests and unread responses.
+"""Limit of the memory that all connections of a node use for buffered requests and unread responses.
 
 Kafka limits only the memory of requests, and only if `queued.max.request.bytes` is set (KIP-72). At the limit it stops
 reading. It needs no limit for responses, because it sends records from files. Here the connection that uses the most
@@ -12,7 +12,7 @@ from typing import Protocol
 _OTHERS_BYTES = 16 * 1024 * 1024
 """Limit of the memory in addition to one request of the maximal size."""
 _COUNTED_MIN_BYTES = 1024 * 1024
-"""Size of a changed connection below which the total is not computed, because only large messages exceed the limit."""
+"""If a changed connection uses less than this, the total is not computed: the sum over all connections takes time."""
 
 
 class Holder(Protocol):
@@ -20,7 +20,7 @@ class Holder(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """The size of its incomplete requests and unread responses."""
+        """The size of its buffered requests and unread responses."""
 
     def abort(self, reason: str) -> None:
         """Close the connection at once, without sending the rest."""

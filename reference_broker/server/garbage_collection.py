@@ -5,8 +5,8 @@ all objects are freed by their reference counts. Only a closed connection leaves
 transport.
 
 Rules of this module:
-- Python collects the two young generations. One collection by this module visits the objects that survive, and frees
-  those that are unreachable. The others are then frozen, so that later collections do not visit them.
+- Python collects the two young generations. A collection by this module visits the objects that have survived, and
+  frees those that are unreachable. The others are then frozen, so that later collections do not visit them.
 - If a connection is open when its objects are frozen, its cycle is not freed when it is closed. Therefore every
   `COMPLETE_EVERY`-th collection by this module visits all objects.
 """

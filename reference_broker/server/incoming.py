@@ -125,7 +125,7 @@ class Incoming(asyncio.Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """The size of incomplete requests and unread responses."""
+        """The size of buffered requests and unread responses."""
         assert self._transport is not None
         return len(self._frames) + self._transport.get_write_buffer_size()
 

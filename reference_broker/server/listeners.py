@@ -4,7 +4,7 @@ Follows: kafka.network.SocketServer.
 
 All ports are bound before the data directory is opened, so that the directory stays unchanged if a port is in use. The
 controller's listener accepts connections as soon as the node is created. The other listeners accept connections when
-the node has the cluster's metadata.
+the broker is registered and has caught up with the metadata.
 """
 
 import asyncio

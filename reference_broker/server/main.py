@@ -4,8 +4,8 @@ Follows: kafka.server.KafkaRaftServer.
 
 SIGTERM, SIGINT, or the end of standard input with `--exit-with-stdin`, starts a clean shutdown: the broker and the
 controller resign their leaderships, and the logs are closed. The time of a shutdown is bounded, so that no node waits
-for an unavailable quorum. After a second signal, the logs are closed and the process ends without waiting. After any
-other end of the process, the next start recovers the directory.
+indefinitely for an unavailable quorum. After a second signal, the logs are closed and the process ends without waiting.
+After any other end of the process, the next start recovers the directory.
 """
 
 import asyncio

@@ -131,7 +131,8 @@ class Shell:
     def _proceed(self, current: Incoming | None) -> None:
         """Execute the effects of the core, and schedule its pending work.
 
-        After a response, the next request of its connection is scheduled. The caller handles the next one of `current`.
+        After a response, the next request of its connection is scheduled, except for `current`: there the caller
+        handles the next request.
         """
         for effect in self.node.take_effects():
             match effect:

@@ -7,7 +7,7 @@ _PPM = 1_000_000
 
 
 class MachineClock:
-    """A clock that maps true time (milliseconds since the start of the simulation) to the time on this machine.
+    """Both clocks, as functions of the true time in milliseconds since the start of the simulation.
 
     :ivar wall_offset_ms: the sum of all jumps of the wall clock, in milliseconds; negative if the clock was set back.
     """

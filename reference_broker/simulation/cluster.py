@@ -38,7 +38,7 @@ def host_of(node_id: int) -> str:
 
 
 class SimulatedCluster:
-    """A cluster whose machines are all started.
+    """A cluster, which starts all its nodes.
 
     :param properties: Kafka properties of every node.
     :param node_properties: additional properties by node id.

@@ -31,7 +31,7 @@ from reference_broker.core.disk import FileTable, MemoryDisk
 
 SECTOR_BYTES = 512
 _HOLE_ODDS = 4
-"""A file with unflushed sectors gets a hole with the probability 1 in this number."""
+"""A file with unflushed sectors gets a hole with a probability of 1 in this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Failure:
 
     :param operation: `append`, `flush`, `read`, `replace`, `truncate`, …; empty for every operation.
     :param path_part: only operations on paths that contain this text fail.
-    :param code: `errno.EIO`, `errno.ENOSPC`.
+    :param code: `errno.EIO` or `errno.ENOSPC`.
     """
 
     code: int = errno.EIO
@@ -100,8 +100,10 @@ class SimulatedDisk(MemoryDisk):
     :ivar failures: active until they are removed.
     :ivar flush_ms: duration of a flush.
     :ivar free_bytes: number of bytes that may still be written; None if it is not limited.
-    :ivar crashes_after: number of changes before the one during which the power is cut; None for no power cut.
-    :ivar changed: paths of changed files, in order, until the observer removes them.
+    :ivar crashes_after: number of changes and flushes before the one during which the power is cut; None for no power
+        cut.
+    :ivar changed: paths of files and directories that were changed or flushed, in order, until an observer removes
+        them.
     """
 
     def __init__(self) -> None:
@@ -149,7 +151,7 @@ class SimulatedDisk(MemoryDisk):
             self.free_bytes += size_bytes
 
     def _count(self, path: str) -> None:
-        """Note a change. Raises `PowerFailureError` if the power is cut during it."""
+        """Note a change or a flush. Raises `PowerFailureError` if the power is cut during it."""
         self.changed[path] = None
         if self.crashes_after is not None:
             if self.crashes_after == 0:

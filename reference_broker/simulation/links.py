@@ -1,4 +1,7 @@
-"""Links, each one direction between two places, and their conditions. `network` defines the effect of a condition."""
+"""Links and their conditions.
+
+A link is one direction between two places. `network` defines the effect of a condition.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +16,7 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two places: `1`, `2`, `client`. None matches every place.
+    """One direction between two places, such as `1` and `client`. None matches every place.
 
     :param listener: only connections to this listener.
     :param opener: only connections that this place opened.

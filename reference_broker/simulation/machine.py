@@ -33,7 +33,7 @@ from reference_broker.simulation.trace import Trace
 
 _LENGTH_BYTES = 4
 NODE_FAILURES = (OSError, QuorumStateError, QuorumStateFileError, MetadataFaultError, RegistrationTimeoutError)
-"""Errors that end a node and are not a bug."""
+"""Errors that end a node, as in Kafka. Any other error ends the simulation."""
 
 Event = Callable[[Node, Now], None]
 
@@ -64,10 +64,10 @@ class Machine:
     :ivar node: the running node; None while none is running.
     :ivar failed: the error that ended the last node; empty if there was none.
     :ivar ended_by: how the last node ended: `kill`, `power`, `failed` or `stop`; empty while one is running.
-    :ivar incarnation: the number of nodes that have run here.
+    :ivar incarnation: how often a node was started here, including failed starts.
     :ivar is_stopping: whether a controlled shutdown was begun.
-    :ivar tracers: called with each event of its node.
-    :ivar is_settled: callbacks after each event of the node, and at its end.
+    :ivar tracers: called with each event that the node traces.
+    :ivar is_settled: callbacks after each event that the node has processed, and at its end.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Machine:
             self._network.close_place(self.place)
 
     def trace_event(self, event: TracerEvent) -> None:
-        """Pass an event of the node to its tracers."""
+        """Pass an event that the node traces to the tracers."""
         for tracer in self.tracers:
             tracer(event)
 

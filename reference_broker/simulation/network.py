@@ -16,7 +16,8 @@ How a connection ends:
 - `reset` ends the connection at once, with loss of data in flight. If an end is not notified (a half-open connection,
   or a middlebox that lost its state), it detects the reset when it sends. No byte that is sent after lost bytes is
   ever delivered.
-- No data reach an end that has closed, or that was notified of the end. A reset is returned for such data.
+- No data reach an end that has closed the connection, or was notified that the connection has ended. A reset is
+  returned for such data.
 
 An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`. If there is no listener, a reset is returned.
 """

@@ -12,7 +12,7 @@ from reference_broker.simulation.links import NORMAL, Condition
 class End:
     """One end of a connection.
 
-    :param place: a node or a client.
+    :param place: name of a node or a client.
     :param received: called with each frame, which begins with its length.
     :param closed: called when the other end, or the network, has closed the connection. It is the last call.
     """
@@ -23,7 +23,7 @@ class End:
 
 
 class Sign(Enum):
-    """Signals over a connection, beside its bytes."""
+    """Signals over a connection, in addition to its bytes."""
 
     CONNECTED = auto()
     CLOSED = auto()
@@ -34,7 +34,7 @@ class Sign(Enum):
 class Parcel:
     """Bytes, or a signal, in flight.
 
-    :ivar at_ms: time of its arrival; None while it is held.
+    :ivar at_ms: scheduled time of its arrival; None if it is not scheduled. If it is held, this time may have passed.
     """
 
     content: bytes | Sign
@@ -69,7 +69,7 @@ class Pipe:
     """A connection.
 
     :ivar is_established: the opener was notified that the connection was accepted.
-    :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and return a reset.
+    :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and a reset is returned.
     """
 
     opener: Side

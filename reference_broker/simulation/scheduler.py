@@ -1,7 +1,7 @@
 """Virtual time: a heap of actions, performed in the order of their times, then in the order of their scheduling.
 
 Nothing here reads a clock or a random generator: the caller determines the delays. So the same actions give the same
-run, bit for bit, independent of the machine and the hash seed.
+run, bit for bit, on any machine and with any hash seed.
 """
 
 import heapq

@@ -33,7 +33,7 @@ class Trace:
 
         :param kind: `request`, `answer`, `deliver`, `drop`, `connect`, `reset`, `start`, `kill`, `note`, …
         :param source: the place of the event, or the sender.
-        :param destination: the receiver; None if nothing was sent.
+        :param destination: the receiver, or the other place of a connection; None for an event of one place.
         :param number: the number of the message in `request`, `answer`, `deliver` and `drop`; None for other events.
         """
         self._pending.append((at_ms, kind, source, destination, text, number, crc32(data)))

@@ -65,7 +65,7 @@ class Invariants:
 
     :ivar watch: reports changes to the invariants; other observers may subscribe too.
     :ivar is_void: whether the quorum has violated an invariant after a disk had lost content. The checks of the
-        metadata have then stopped.
+        quorum, the metadata and the partitions have then stopped.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -152,7 +152,7 @@ class Invariants:
         self.groups.check_everything()
 
     def check_idle(self) -> None:
-        """Check everything, and that no request is pending. The clients must be gone, and the cluster healthy."""
+        """Check everything, and that each node is idle. All clients must be gone, and the cluster must be healthy."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:
@@ -164,7 +164,7 @@ class Invariants:
         check_checkpoints(f"node {watched.node_id}", watched.machine.disk)
 
     def _give_up(self) -> None:
-        """Stop all checks that depend on the metadata, because disks have lost them."""
+        """Stop the checks of the quorum, the metadata and the partitions, because disks have lost metadata."""
         self.is_void = True
         self.watch.observers = [
             observer

@@ -86,8 +86,8 @@ def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionR
     """Compare the placement with that of `StripedReplicaPlacer`.
 
     Each partition is on as many racks as possible. Its first replica, the preferred leader, is on an unfenced broker.
-    With only one rack, a fenced broker has a replica only if all unfenced brokers have one. Then also the numbers of
-    preferred leaders on the unfenced brokers differ by at most one.
+    Two more rules apply if there is only one rack. A fenced broker has a replica only if all unfenced brokers have one.
+    The numbers of preferred leaders on the unfenced brokers differ by at most one.
     """
     usable = {broker.broker_id: broker for broker in image.brokers.values() if not broker.in_controlled_shutdown}
     alive = {broker_id for broker_id, broker in usable.items() if not broker.fenced}
@@ -189,4 +189,4 @@ COMPARISONS: Final[dict[int, Callable[[Decision], Iterator[Comparison]]]] = {
     _REASSIGN: _compare_reassignments,
     _LIST_REASSIGNMENTS: _compare_list_reassignments,
 }
-"""By API key."""
+"""The comparisons of a request, by API key."""

@@ -7,8 +7,8 @@
 |                     | replicas. Its partition epoch is the same or higher, because an AlterPartition response may   |
 |                     | arrive before the metadata                                                                    |
 | `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
-| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, and it counts  |
-|                     | the partitions of each idle fetcher correctly                                                 |
+| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, if the leader  |
+|                     | is registered. It counts the partitions of each idle fetcher correctly                        |
 
 The check runs whenever a broker has applied the metadata to all its replicas. After a large change, that takes several
 events.

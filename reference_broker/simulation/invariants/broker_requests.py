@@ -17,7 +17,7 @@
 |                      | its last clean shutdown. It is sent only while the broker is not registered                  |
 | BrokerHeartbeat      | the broker's metadata offset, -1 until it has caught up. The broker requests to be unfenced  |
 |                      | only after it has applied its registration. It requests to shut down if and only if it is in |
-|                      | PENDING_CONTROLLED_SHUTDOWN, and only if it was stopped                                      |
+|                      | PENDING_CONTROLLED_SHUTDOWN, and only after the simulation has begun its shutdown            |
 | AssignReplicasToDirs | the broker's directory, for replicas that have another directory in the metadata (KIP-858)   |
 | CreateTopics         | names of topics that do not exist, once each                                                 |
 | Envelope             | a whole request of an API of the controller, and its principal (KIP-590)                     |
@@ -139,8 +139,8 @@ def _compare_alter_partition(watched: Watched, channel: Channel, request: Any) -
 
 def _compare_proposal(watched: Watched, partition: Partition, requested: Any) -> Iterator[Comparison]:
     """Compare with the leader's state. An earlier epoch is permitted: the controller rejects such a late proposal."""
-    late = requested.leader_epoch > partition.leader_epoch or requested.partition_epoch > partition.partition_epoch
-    yield f"{partition.key}: a future epoch", late, False
+    is_newer = requested.leader_epoch > partition.leader_epoch or requested.partition_epoch > partition.partition_epoch
+    yield f"{partition.key}: a future epoch", is_newer, False
     if requested.partition_epoch != partition.partition_epoch:
         return
     yield f"{partition.key}: leader_epoch", requested.leader_epoch, partition.leader_epoch
@@ -241,4 +241,4 @@ COMPARISONS: Final[dict[int, Callable[[Watched, Channel, Any], Iterator[Comparis
     67: _compare_allocate_producer_ids,
     73: _compare_assign_replicas,
 }
-"""By API key."""
+"""The comparisons of a request, by API key."""

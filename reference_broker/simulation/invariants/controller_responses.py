@@ -192,7 +192,7 @@ class _Proposal:
             self.isr = [(member.broker_id, member.broker_epoch) for member in with_epochs]
 
     def ineligible(self, image: MetadataImage) -> list[int]:
-        """Return the members that may not be in the ISR."""
+        """Return the members that must not be in the ISR."""
         found = []
         for broker_id, epoch in self.isr:
             broker = image.brokers.get(broker_id)

@@ -36,7 +36,7 @@ class FilesInvariants(Observer):
         """The known snapshots by node, while the node runs."""
 
     def ended(self, watched: Watched) -> None:
-        """Record the broker epoch in the clean-shutdown file, and check the files that a clean shutdown leaves."""
+        """Note the broker epoch that the clean-shutdown file has, and check the files that a clean shutdown leaves."""
         self._snapshots.pop(watched.node_id, None)
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
         may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power may be cut during its deletion

@@ -6,7 +6,8 @@
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
 | `no-leftovers`        | an idle node has few timers, pending requests and requests in flight. No node has a pending |
 |                       | request of a closed connection                                                              |
-| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer            |
+| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer, or if no  |
+|                       | request to the peer is in flight                                                            |
 | `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
 |                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
 | `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
@@ -56,7 +57,7 @@ class HealthInvariants(Observer):
 
 
 def check_channel_timeout(watched: Watched, event: ChannelDisconnected) -> None:
-    """Check that the deadline of a disconnected channel has passed.
+    """Check that the deadline of a disconnected channel, if it has one, has passed.
 
     :raises InvariantViolation: `channel-timeout`.
     """
@@ -91,7 +92,7 @@ def _is_explained(machine: Machine) -> bool:
 
 
 def check_idle(watched: Watched) -> None:
-    """Check that a node is idle. The clients must have disconnected, and the cluster must be healthy."""
+    """Check that a node has few timers and requests. The clients must have disconnected, and the cluster be healthy."""
     node = watched.node
     assert node is not None
     for what, count, most in _pending(watched.machine, node):

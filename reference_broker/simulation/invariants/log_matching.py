@@ -28,7 +28,7 @@ class LogMatching:
         """Check a batch of a replica.
 
         :param name: the name of the replica, for the message.
-        :param before: the batch before it; None at the start of the log.
+        :param before: the batch before it; None if there is none, or if it is not to be compared.
         """
         key = batch.base_offset, batch.epoch
         before_epoch = _UNKNOWN_EPOCH if before is None else before.epoch

@@ -110,7 +110,7 @@ class LogMirror:
     def follow(self, log: UnifiedLog) -> LogChange:
         """Read the changes of the files.
 
-        :raises InvariantViolation: the files contain something other than batches.
+        :raises InvariantViolation: the files contain something other than complete batches with correct checksums.
         """
         files = cast("MemoryDisk", log.disk).files
         segments = log.segments

@@ -71,7 +71,11 @@ class _VisibleCluster:
         return [(node, *self.reachable[node][:2]) for node in nodes]
 
     def compare_controller(self, returned: int) -> Iterator[Comparison]:
-        """Check the controller id: an unfenced broker returns its own; a fenced one that of any unfenced one, or -1."""
+        """Check the controller id.
+
+        An unfenced broker returns its own id. A fenced broker returns the id of any unfenced broker, or -1 if there is
+        none.
+        """
         allowed = [self.node_id] if self.node_id in self.alive else self.alive or [_NO_NODE]
         yield f"controller_id among {allowed}", returned in allowed, True
 

@@ -9,8 +9,8 @@
 |                        | snapshot of the producer state at its base offset                                          |
 | `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
 |                        | tried) finds the position of its batch                                                     |
-| `time-index-fits-log`  | the entries have the largest timestamp so far; a lookup of a timestamp (some are tried)    |
-|                        | finds an offset in the first batch with a timestamp that is not lower                      |
+| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset; a lookup of a        |
+|                        | timestamp (some are tried) finds an offset in the first batch whose timestamp is not lower |
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
 |                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
@@ -36,7 +36,7 @@ from reference_broker.simulation.invariants.recovery import check_recovered, cra
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
-_LOOKUPS_MAX = 16
+_LOOKUPS = 16
 """Approximate number of batches, evenly spread over the log, whose offsets and timestamps are looked up."""
 
 
@@ -152,7 +152,7 @@ class _Oracle:
     def check_snapshots(self, trusted_offset: int) -> None:
         """Check that there is a snapshot of the producer state at the base offset of every segment but the first.
 
-        Only segments that begin above the log start and `trusted_offset` are checked.
+        Only segments that begin above the log start and `trusted_offset` are checked, because
         `ProducerStateManager.truncateAndReload` deletes snapshots at or below the log start.
         """
         required_above = max(trusted_offset, self._log.log_start_offset)
@@ -192,7 +192,7 @@ class _Oracle:
             for position, header in headers
             if header.base_offset >= log.log_start_offset
         ]
-        for segment, position, header in whole[:: max(len(whole) // _LOOKUPS_MAX, 1)]:
+        for segment, position, header in whole[:: max(len(whole) // _LOOKUPS, 1)]:
             for offset in {header.base_offset, header.last_offset}:
                 if segment.position_of(offset) != position:
                     self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")

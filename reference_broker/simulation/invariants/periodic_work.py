@@ -8,7 +8,7 @@
 - The preferred leader leads if it is in the ISR and `auto.leader.rebalance.enable` is set
   (`leader.imbalance.check.interval.seconds`).
 
-Work with a period above `PERIOD_MAX_MS` is not checked.
+Work with a period above `PERIOD_MAX_MS` is not checked. Producers are checked only if the retention is checked, too.
 """
 
 from collections.abc import Iterator

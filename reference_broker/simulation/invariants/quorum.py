@@ -19,7 +19,7 @@
 | `quorum-consistent`           | no node has to reject a response of a voter because it contradicts the node's state |
 
 A voter whose disk was wiped or damaged may have lost its vote or committed records (`QuorumWatch`). The loss may cause
-a later violation, so the first violation after it ends all checks that depend on the metadata.
+a later violation, so the first violation after the loss ends the checks of the quorum, the metadata and the partitions.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -91,7 +91,7 @@ class QuorumInvariants:
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """Restart the contact times of a resumed node. As in Kafka, fetches sent in its pause arrive afterwards."""
+        """Restart the contact times of a resumed node. As in Kafka, fetches sent during the pause arrive later."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
@@ -159,7 +159,7 @@ class QuorumInvariants:
             self._last_contact_ms.pop(node_id, None)
         if node.log.start_offset > max(
             self._applied[node_id], had_end
-        ):  # the snapshot has records that its log did not have
+        ):  # the snapshot has records that the node's log did not have
             self._check_installed(node_id, node)
         if node.high_watermark > self._applied[node_id]:
             self._check_committed(node_id, node)

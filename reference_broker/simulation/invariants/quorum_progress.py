@@ -82,7 +82,7 @@ class QuorumProgress:
 def _described(watched: Watched, state: Leader, replica: ReplicaKey) -> ReplicaState | None:
     """Return the leader's state of a replica; None for a reader without an id.
 
-    :raises InvariantViolation: the leader has no state of the replica.
+    :raises InvariantViolation: the leader has no state of an observer.
     """
     if watched.quorum.voters.contains(replica):
         return state.voter_states[replica.id]

@@ -67,7 +67,7 @@ class QuorumWatch(Observer):
         self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
 
     def quorum_changed(self, watched: Watched) -> None:
-        """Check a node whose state, log end or high watermark has changed."""
+        """Check a node whose state, log end or high watermark has changed, or that was not checked for a second."""
         now_ms = watched.machine.now.monotonic_ms
         if watched.resumed_ms == watched.event_ms:
             self.invariants.resumed(watched.node_id, now_ms)

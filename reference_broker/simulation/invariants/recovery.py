@@ -28,7 +28,7 @@ _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
 
 def crashed_copy(log: UnifiedLog) -> MemoryDisk:
-    """Copy the files of a log as a crash may leave them, without leader epochs from the recovery point on."""
+    """Copy the files of a log as a crash may leave them: leader epochs from the recovery point on are missing."""
     files, copy = cast("MemoryDisk", log.disk).files, MemoryDisk()
     copy.make_directory(log.directory)
     for name in log.disk.list(log.directory):

@@ -4,8 +4,9 @@ After a clean shutdown `LogLoader` trusts the segments. It reads only the tail o
 of the offset index on. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and must not
 cause the loss of a record. Bytes after the last whole batch are truncated.
 
-When a node has shut down cleanly, each of its logs is opened three times in a copy of its files: with unchanged files,
-with a last index entry whose position is no batch, and with a part of a batch header at the end.
+When a node has shut down cleanly, each of its logs with a log end offset above 0 is opened in copies of its files: with
+unchanged files, with a last index entry (if there is one) whose position is no batch, and with a part of a batch header
+at the end.
 """
 
 from collections.abc import Callable, Mapping

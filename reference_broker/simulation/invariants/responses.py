@@ -42,7 +42,7 @@ _OFFSET_FOR_LEADER_EPOCH: Final = 23
 _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
-_REJECTIONS_MAX: Final = 6
+_TOO_MANY_REJECTIONS: Final = 6
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
 _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
@@ -152,7 +152,7 @@ def _check_end(request: Request, requested: Any, returned: Any, partition: Parti
 def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:
     """Check the offset of a timestamp: it is in the first committed batch with a record at or after that time.
 
-    If the log start offset is inside that batch, the record may be below it, and any later offset is permitted.
+    If the log start offset is inside that batch, the record may be below the log start, and any result is permitted.
     """
     first = None
     for header in mirror.headers_backwards(partition.log):
@@ -187,9 +187,9 @@ def _check_backoff(watched: Watched, request: Request, requested: Any, error: Er
     assert watched.node is not None
     times = replica.rejected_ms.setdefault((state.replica_id, state.replica_epoch, requested.current_leader_epoch), [])
     times.append(watched.machine.now.monotonic_ms)
-    del times[:-_REJECTIONS_MAX]
+    del times[:-_TOO_MANY_REJECTIONS]
     backoff_ms = watched.node.runtime.configuration.integer("replica.fetch.backoff.ms")
-    if len(times) == _REJECTIONS_MAX and times[-1] - times[0] < backoff_ms:
+    if len(times) == _TOO_MANY_REJECTIONS and times[-1] - times[0] < backoff_ms:
         detail = f"{replica}: {state.replica_id} is rejected with {error.name} at {times}"
         raise InvariantViolation("backs-off", detail)
 

@@ -55,7 +55,7 @@ class TimelinessInvariants(Observer):
         """By active controller: its epoch, and the time at which the epoch was first observed."""
         self._down_since_ms: dict[int, int] = {}
         self._heartbeat_ms: dict[int, int] = {}
-        """By broker: the last arrival of a heartbeat, which may be after the broker has ended."""
+        """By broker: the time of the last response to a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
         """By leader replica and member of the ISR: the time since which the member lacks records.
@@ -77,7 +77,7 @@ class TimelinessInvariants(Observer):
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
     def on_response(self, _watched: Watched, event: ResponseSent) -> None:
-        """Note a heartbeat that the controller has received."""
+        """Note the time of the response to a heartbeat."""
         if event.request.api_key == _HEARTBEAT:
             self._heartbeat_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
 
@@ -98,7 +98,7 @@ class TimelinessInvariants(Observer):
             self._unflushed_since_ms.setdefault(replica, self._cluster.scheduler.now_ms)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Discard a replica's unflushed records: its flush period begins again."""
+        """Drop the time since which a replica has unflushed records: its flush period begins again."""
         self._unflushed_since_ms.pop(replica, None)
 
     def gone(self, watched: Watched, replica: Replica) -> None:
@@ -123,7 +123,7 @@ class TimelinessInvariants(Observer):
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
 
-        Both are times of the scheduler. The bound is extended for the slowest clock, and by `_SLACK_MS`.
+        Both times are those of the scheduler. The bound is extended for the slowest clock, and by `_SLACK_MS`.
         """
         now_ms = self._cluster.scheduler.now_ms
         return now_ms - max(since_ms, watched.resumed_ms) > bound_ms * _DRIFT_MAX + _SLACK_MS
@@ -145,14 +145,14 @@ class TimelinessInvariants(Observer):
                 continue
             lag_ms = monotonic_ms - follower.last_caught_up_ms
             now_ms = self._cluster.scheduler.now_ms
-            behind_ms = self._behind_since_ms[replica].setdefault(node_id, now_ms)
-            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_ms, self._proposed_ms.get(replica, -1))
+            behind_since_ms = self._behind_since_ms[replica].setdefault(node_id, now_ms)
+            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_since_ms, self._proposed_ms.get(replica, -1))
             if self._is_over(watched, since_ms, lag_max_ms // 2):
                 detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
     def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
-        """Check a new proposal, unless the node has more replicas than the watch checks in time."""
+        """Check a new proposal, unless the node has more replicas than are checked after each event."""
         assert watched.node is not None
         if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return

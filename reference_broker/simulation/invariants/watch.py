@@ -49,7 +49,7 @@ class Replica:
     :ivar partition: the broker's object; None while the node is down, or if the node has deleted the replica.
     :ivar lives: number of times that the replica was opened.
     :ivar trusted_offset: segments that begin below this offset existed when the log was last opened.
-    :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
+    :ivar caught_up_ms: when each follower was last caught up, by the monotonic clock of its leader (`timeliness`).
     :ivar rejected_ms: when the leader rejected the latest fetches of a follower, by the same clock. The key is the
         follower, its broker epoch and the leader epoch in its request.
     """
@@ -98,10 +98,16 @@ class Observer:
         """Handle the start of a node. `watched.has_new_disk` is true if the machine was wiped."""
 
     def ended(self, watched: "Watched") -> None:
-        """Handle the end of a node, which is still in `watched.node`, or a power cut of a machine without a node."""
+        """Handle the end of a node, which is still in `watched.node`.
+
+        `watched.node` is None if no node was running: at a failed start, or at another power cut.
+        """
 
     def quorum_changed(self, watched: "Watched") -> None:
-        """Handle a change of a node's state, log end or high watermark in the quorum."""
+        """Handle a change of a node's state, log end or high watermark in the quorum.
+
+        Without a change, this is called about once a second.
+        """
 
     def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
         """Handle the metadata records above `from_offset` that a node has applied."""
@@ -146,7 +152,7 @@ class Watched:
     quorum_looked_ms: int = 0
     metadata_offset: int = -1
     is_applying: bool = False
-    """Whether the broker was still applying the metadata to its replicas at the last check."""
+    """Whether the broker was still applying the metadata or deleting directories at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
     """The time of the event that ended the last long interval without events, such as a pause or a slow flush."""

@@ -35,7 +35,7 @@ class RestoredWatermarkInvariant(Observer):
     """Check of the high watermark of each replica that is opened."""
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Raise `InvariantViolation` if the high watermark is below that of the checkpoint and the log end."""
+        """Raise `InvariantViolation` if the high watermark is below both the checkpoint and the log end."""
         assert replica.partition is not None
         checkpoint = read_offsets(watched.disk, HIGH_WATERMARK_FILE).get(replica.name, 0)
         expected = min(checkpoint, replica.partition.log.log_end_offset)
@@ -92,7 +92,8 @@ def check_leader_is_followed(watched: Watched, event: FetchResponseProcessed) ->
 def _was_used(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int, data: Any) -> bool:
     """Whether a follower has used the data of a partition in a response.
 
-    It has if its fetch state is still current, and if its log end has advanced if and only if the data has records.
+    Data with an error or a diverging epoch was not used. Other data was used if the fetch state is still current, and
+    the log end has advanced (for data with records) or is unchanged (for data without records).
     """
     if data.error_code is not ErrorCode.none or data.diverging_epoch.epoch >= 0:
         return False
