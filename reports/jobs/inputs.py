@@ -24,7 +24,7 @@ from linearizability.history.schema import SCHEMAS
 from linearizability.printable import cut
 
 _COMPARED: Final = 2
-"""Up to this number of runs, the report compares them; more runs are shown as a trend."""
+"""The maximum number of runs that a report compares in the given order; more runs are sorted by time."""
 _ATTEMPTS: Final = 5
 """Attempts to read a run. A writer may end meanwhile and replace its files."""
 
@@ -36,7 +36,7 @@ class Run:
     number: int
     """Its place among the runs, from 0."""
     run_dir: Path
-    """The path that the user gave."""
+    """The resolved path of the run directory."""
     name: str
     """The run id in the rows of the report's tables."""
     history: History

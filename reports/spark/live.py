@@ -48,7 +48,7 @@ class Progress:
     counts: Mapping[str, Mapping[tuple[str, ...], int]]
     """Number of rows of `operations` by f and outcome, of `records` by direction."""
     judgement: Judgement | None
-    """The judgement of the copy; None while it is empty."""
+    """The judgement of the copy; None before the copy has a `run.json`."""
     lag_s: float
     """The time between the newest completion that was copied and the newest that was counted; 0 at first."""
 
@@ -69,7 +69,8 @@ class Progress:
 class LiveRun(Accompaniment):
     """Reporter of the progress of one run: a context manager, which must be exited after the history has ended.
 
-    :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
+    :param session: returns a context manager that yields the Spark session for counting. It is entered in a separate
+        thread, because that takes seconds.
     :param on_progress: receives the progress every few seconds, and once more when everything is counted.
     """
 
