@@ -2,10 +2,10 @@
 
 A follower copies each whole flush of the run into `RUN/live`. This is a run directory that only grows, and that is a
 valid history at any time. Structured Streaming counts the rows of its files as they arrive. It works in micro-batches,
-whose results are merged in a small file. Between micro-batches Spark keeps no state except the names of the files that
-it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same files, and
-is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a judgement
-of the run. The copy is then removed.
+whose results are merged in a small file per table. Between micro-batches Spark keeps no state except the names of the
+files that it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same
+files, and is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a
+judgement of the run. The copy is then removed.
 """
 
 import json
