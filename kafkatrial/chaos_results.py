@@ -81,7 +81,7 @@ class ChaosResults:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code; a violation counts more than an interruption, and that more than a round that did not run."""
+        """The exit code, by precedence: a violation, an interruption, a round that did not run, an unknown verdict."""
         if self.failing:
             return ExitCode.VIOLATION
         if not self.complete:

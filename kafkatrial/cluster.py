@@ -58,7 +58,7 @@ class ClusterNode:
 class ClusterPartition:
     """One partition, as the broker with the highest leader epoch describes it.
 
-    :ivar leader: None while no running node leads it.
+    :ivar leader: None if there is no leader, or if its process has ended.
     """
 
     topic: str

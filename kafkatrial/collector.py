@@ -31,9 +31,9 @@ class Collector:
         """Add one event to the results."""
         match event:
             case TargetStarting():
-                self._know_target(event.target, nodes=event.nodes)
+                self._update_target(event.target, nodes=event.nodes)
             case TargetStarted():
-                self._know_target(event.target, nodes=event.nodes, versions=event.versions, ready_s=event.seconds)
+                self._update_target(event.target, nodes=event.nodes, versions=event.versions, ready_s=event.seconds)
             case RequirementJudged():
                 self.results = replace(self.results, outcomes=(*self.results.outcomes, event.finding))
             case RunEnded():
@@ -41,13 +41,13 @@ class Collector:
             case _:
                 pass
 
-    def _know_target(self, name: str, **facts: object) -> None:
+    def _update_target(self, name: str, **facts: object) -> None:
         targets = (replace(t, **facts) if t.name == name else t for t in self.results.targets)  # type: ignore[arg-type]
         self.results = replace(self.results, targets=tuple(targets))
 
 
 def exit_code_of_results(results: Results) -> ExitCode:
-    """Return the exit code of a run that has ended; a violation counts more than an interruption."""
+    """Return the exit code of a run that has ended; a violation takes precedence over an interruption."""
     standings = results.counts()
     if Standing.VIOLATION in standings or Standing.FIXED in standings:
         return ExitCode.VIOLATION

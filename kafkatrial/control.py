@@ -30,7 +30,6 @@ _SHOWN_MAX = 60
 _NODE_ID_MAX = 2**31 - 1
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _ROLE = re.compile(r"(?P<role>leader|follower):(?P<topic>[^:]+):(?P<partition>[^:]+)")
-"""As in Kafka's `org.apache.kafka.common.internals.Topic`."""
 
 Source: TypeAlias = int | str
 Link: TypeAlias = tuple[Source, int]
@@ -72,9 +71,9 @@ class NotFoundError(ControlError):
 
 
 class ConflictError(ControlError):
-    """Error of an action that the state of its node or link does not allow, or while another one is in progress.
+    """Error of an action that the state of its node or link does not allow.
 
-    Also raised if no node has a requested role in time.
+    Also raised while another action on the node or link is in progress, or if no node has a requested role in time.
     """
 
 
@@ -91,6 +90,7 @@ def await_whole(target: Target, raise_if_ended: Callable[[], None]) -> None:
 
     Raises:
         TargetError: it takes longer than `READY_TIMEOUT_S`.
+        Exception: whatever `raise_if_ended` raises.
     """
     from fixtures.targets.readiness import await_full_isr, await_ready
 

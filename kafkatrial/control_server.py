@@ -213,7 +213,7 @@ def _target_error(_: Request, error: Exception) -> Response:
 
 
 def _http_error(request: Request, error: Exception) -> Response:
-    """Respond to an exception of Starlette: 404 without a route, 405 with the permitted methods."""
+    """Respond to an exception of Starlette: 404 if no route matches the path, 405 with the permitted methods."""
     assert isinstance(error, HTTPException)
     what = f"{request.method} {_path(request.scope)}"
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:

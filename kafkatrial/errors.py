@@ -86,7 +86,7 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 
 
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
-    """Print the error's one line, save the traceback of an unexpected one, and return the exit code."""
+    """Print one line about the error, save the traceback if the error is unexpected, and return the exit code."""
     if not isinstance(error, CommandError) and (exhausted := describe_exhausted_resource(error, run_dir)):
         print_error(exhausted)  # checked first: without memory, an intact history may look damaged
         return ExitCode.INTERNAL
@@ -129,15 +129,15 @@ def describe_exhausted_resource(error: BaseException, run_dir: Path | None = Non
 
 
 def _missing_package(error: ModuleNotFoundError) -> str | None:
-    """Return the name of the package that is not installed; None if the missing module is one of kafkatrial's."""
+    """Return the name of a missing package; None if the missing module is a submodule, or one of kafkatrial's."""
     name = error.name or ""
     return None if not name or "." in name or (directory() / name).exists() else name
 
 
 def require_memory() -> None:
-    """Raise CommandError if this process may not use enough memory to import NumPy.
+    """Raise CommandError if the limit of this process's address space is too low to import NumPy.
 
-    Otherwise that import would end the process with exit code 1.
+    Without this check, that import would end the process with exit code 1.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _MEMORY_MIN:

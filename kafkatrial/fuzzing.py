@@ -68,7 +68,7 @@ class FuzzChoices:
 
 @dataclass(frozen=True, slots=True)
 class FuzzPlan:
-    """The checked options and the generated seed; nothing is started."""
+    """The checked options and the seed; nothing is started."""
 
     target: str
     session: SessionPlan

@@ -33,7 +33,7 @@ def picture_histories(file: Path, histories: Mapping[str, Path], judgements: Map
 
 
 def picture_file(file: Path, found: FileJudgement) -> list[Path]:
-    """Write a page for each violation in an imported history file."""
+    """Write a page for each violation in an imported history file (with a model: the first one). Return the paths."""
     if found.verification is not None:
         is_violation = found.verification.verdict is Verdict.VIOLATION
         return _write(file, [verification_page(found.verification)] if is_violation else [])

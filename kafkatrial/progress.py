@@ -19,7 +19,7 @@ from reports.terminal import CELLS
 
 
 class RunProgress(LiveLine):
-    """A context manager that shows every event: the live line has the requirement, its scripts and the elapsed time."""
+    """A context manager that shows events; the live line has the requirement, its scripts and the elapsed time."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

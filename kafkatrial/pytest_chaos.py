@@ -98,7 +98,7 @@ class ChaosItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Return the finding as the location, because the item is not in a file of the user."""
+        """Return the item's name as the location, because the item is not in a file of the user."""
         return self.path, None, f"chaos::{self.name}"
 
 

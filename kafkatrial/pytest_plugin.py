@@ -147,7 +147,7 @@ def chosen_options(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Append the items of the suites that `-m` selects, one per target and requirement or finding.
+    """Append the items of the suites that `-m` selects: requirements, findings and generated rounds, each per target.
 
     This hook runs before `-m` and `-k` deselect items.
     """

@@ -25,6 +25,7 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
         TrialNotApplicableError: the target cannot run it.
         UsageError: the directory for the history cannot be made.
         TargetError: there is no such target, or it failed.
+        ScriptNotRunError: the topic was not created.
     """
     saved = load_trial(file)
     now = datetime.now().astimezone()

@@ -1,8 +1,8 @@
 """Run of the conformance suite for `kafkatrial run`: plan, events, results and reports.
 
 The engine yields events. Each event is added to the results, shown, and, for the pytest plugin, written as a line of
-JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. If a run ends in any other
-way, its reports are written and its seed is printed last.
+JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. Unless it is killed, a run
+writes its reports at the end, and prints its seed.
 """
 
 import json

@@ -58,7 +58,7 @@ def histories_in(directory: Path) -> dict[str, Path]:
     The result is empty if the command that wrote the directory was interrupted or killed before its first history.
 
     Raises:
-        UsageError: the directory does not exist, or holds neither a history nor results.
+        UsageError: the directory does not exist, or holds neither a history nor an unfinished run or session.
     """
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory}: not a directory; name a directory with a {RUN_FILE}")
@@ -138,7 +138,7 @@ def judge_each(
     """Judge every history: look for anomalies in this process or with Spark, or check a model within a budget.
 
     Raises:
-        HistoryError: a history is damaged; if there are several, the message names it.
+        HistoryError: a history is damaged; if there are several histories, the message names the damaged one.
     """
     judgements: dict[str, Judgement] = {}
     with _judging(model, budget, spark) as judge:

@@ -17,7 +17,10 @@ HISTORY_NAME: Final = "history"
 
 
 def draw_counterexample(found: Counterexample, directory: Path) -> None:
-    """Run the trial again with every event recorded, and write both files. Raises `OSError` and `HistoryError`."""
+    """Run the trial again with every event recorded, and write the diagram and the history.
+
+    Raises `OSError` and `HistoryError`.
+    """
     record = Record()
     with seeded(found.defect):
         outcome = run(found.trial, record=record)

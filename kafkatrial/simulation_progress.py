@@ -20,7 +20,7 @@ _PLAIN_PERIOD_S = 10.0
 
 
 class SimulationProgress(LiveLine):
-    """A context manager that shows every event, with the results so far."""
+    """A context manager that shows events, with the results so far."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
         super().__init__(console)

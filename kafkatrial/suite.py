@@ -1,8 +1,8 @@
 """Import path of the suite's packages in this process.
 
 In a source tree the packages can be imported directly. In a wheel they are in `kafkatrial/_suite`, so that they do not
-hide a user's own `fixtures` or `reports`. Only kafkatrial's own processes (the command line, a printed program) call
-`activate`.
+hide a user's own `fixtures` or `reports`. The command line, printed programs, and scripts that import these packages
+call `activate`; the pytest plugin and `kafkatrial.cluster` do not, because they run beside a user's tests.
 """
 
 from pathlib import Path

@@ -29,7 +29,7 @@ class DataConsole(Console):
         super().__init__(**{"markup": False, "highlight": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as Rich does, with each text escaped before it is laid out."""
+        """Render as Rich does, but escape each segment, and cut a text above `PROGRAM_MAX` before Rich wraps it."""
         encoding = (options or self.options).encoding
         if isinstance(renderable, Text) and len(renderable) > PROGRAM_MAX:
             renderable = Text(printable(renderable.plain), renderable.style)

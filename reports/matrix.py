@@ -106,7 +106,7 @@ class Matrix:
             yield level, area, tuple(found)
 
     def counts(self, column: int, level: str) -> Counter[Standing | None]:
-        """Return the number of cells of a column by standing, the worst first, those without a finding (None) last."""
+        """Return the number of a column's cells at a level by standing, worst first, None (not judged) last."""
         cells = (self.cell(requirement.id, column) for requirement in self.at_level(level))
         found = Counter(None if finding is None else finding.standing for finding in cells)
         return Counter({standing: found[standing] for standing in (*WORST_FIRST, None) if found[standing]})

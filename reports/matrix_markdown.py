@@ -121,7 +121,7 @@ def _sign(finding: Finding | None) -> str:
 
 
 def _reasons(matrix: Matrix, number: int) -> Iterator[str]:
-    """Yield the reasons of all cells of a column that are not ok: violations one by one, others by reason."""
+    """Yield the reasons of a column's cells: violations and unexpected successes one by one, others by reason."""
     found = [(info, matrix.cell(info.id, number)) for info in matrix.requirements]
     wrong = [(info, finding) for info, finding in found if finding and _is_wrong(finding)]
     others = _by_reason([(info, finding) for info, finding in found if finding and not _is_wrong(finding)])
@@ -172,6 +172,6 @@ def _badge(matrix: Matrix, number: int) -> dict[str, object]:
     counted = matrix.counts(number, "MUST")
     ok = counted[Standing.OK] + counted[Standing.FIXED]
     wrong = counted[Standing.VIOLATION] + counted[Standing.EXPECTED]
-    judged = counted.total() - counted[Standing.NOT_APPLICABLE]
-    colour = "red" if wrong else "brightgreen" if judged and ok == judged else "yellow"
-    return {"schemaVersion": 1, "label": "kafkatrial", "message": f"{ok} of {judged} MUST", "color": colour}
+    applicable = counted.total() - counted[Standing.NOT_APPLICABLE]
+    colour = "red" if wrong else "brightgreen" if applicable and ok == applicable else "yellow"
+    return {"schemaVersion": 1, "label": "kafkatrial", "message": f"{ok} of {applicable} MUST", "color": colour}

@@ -8,7 +8,7 @@ from linearizability.printable import PROGRAM_MAX, printable
 
 
 def render_program(program: str) -> RenderableType:
-    """Render a program without indentation. Its lines are neither wrapped nor cropped at the console's width."""
+    """Render a program at the left margin. Its lines are neither wrapped nor cropped at the console's width."""
     text = Syntax("", "python", background_color="default").highlight(printable(program.rstrip(), PROGRAM_MAX))
     text.rstrip()
     return _as_it_is(text)

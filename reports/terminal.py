@@ -56,7 +56,7 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
 
 
 def render_finding(finding: Finding, requirement: RequirementInfo) -> RenderableType:
-    """Return everything about one finding that is not ok."""
+    """Return all details of one finding."""
     sign, style = CELLS[finding.standing]
     title = Text.assemble((f"{sign} ", style), (finding.requirement, "bold"), f"  on {finding.target}")
     if finding.flaky:

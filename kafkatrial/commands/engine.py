@@ -10,7 +10,7 @@ from kafkatrial.errors import UsageError
 
 
 class Engine(StrEnum):
-    """Engine that computes the results, which are the same for both."""
+    """Engine that computes the results: both give the same ones."""
 
     LOCAL = "local"
     SPARK = "spark"

@@ -1,4 +1,4 @@
-"""`kafkatrial nightly`: a long session of `chaos` on every installed target, with new seeds."""
+"""`kafkatrial nightly`: a long session of `chaos` with new seeds, by default on `reference` and `apache-kafka`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -13,7 +13,7 @@ from reports.jobs.definition import Column, Table, number, text
 from reports.jobs.figures import FIGURES, Better
 
 NOTABLE: Final = 0.1
-"""A figure that changed by more than this fraction is better or worse; noise on shared machines is smaller."""
+"""A measured figure that changed by more than this fraction is better or worse; noise on shared machines is smaller."""
 
 
 class FigureChange(StrEnum):

@@ -1,8 +1,8 @@
 """Input runs of a report: their public tables as Parquet files with exactly the format's types.
 
 Tables with other types, and rows that are in no file (unfinished operations of a killed run), are written to a scratch
-directory first. A run that may still be written is read from hard links to its current files, so that the report is not
-affected if the writer removes files at its end or adds some meanwhile.
+directory first. A run with a journal (its recording is in progress, or was killed) is read from hard links to its
+current files, so that the report is not affected if the writer removes or adds files meanwhile.
 """
 
 import os
@@ -24,7 +24,7 @@ from linearizability.history.schema import SCHEMAS
 from linearizability.printable import cut
 
 _COMPARED: Final = 2
-"""Up to this number of runs, the report compares them; more runs are shown as a trend."""
+"""The maximum number of runs that a report compares in the given order; more runs are sorted by time."""
 _ATTEMPTS: Final = 5
 """Attempts to read a run. A writer may end meanwhile and replace its files."""
 
@@ -36,11 +36,11 @@ class Run:
     number: int
     """Its place among the runs, from 0."""
     run_dir: Path
-    """The path that the user gave."""
+    """The resolved path of the run directory."""
     name: str
     """The run id in the rows of the report's tables."""
     history: History
-    """A snapshot if the run may still be written."""
+    """A snapshot if the run has a journal."""
     files: dict[str, tuple[Path, ...]]
     """The Parquet files of each table, with the types of the format; none for an empty table."""
     started_ms: int
@@ -103,7 +103,7 @@ def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
 
 
 def _steady(run_dir: Path, snapshot: Path) -> History:
-    """Return the history as it is at one moment. For a run that may still be written, this is a snapshot."""
+    """Return the history as it is at one moment. For a run with a journal, this is a snapshot."""
     if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
         return open_history(run_dir)
     for attempt in range(1, _ATTEMPTS + 1):

@@ -21,7 +21,7 @@ _MACROS: Final = (
 
 
 class LocalEngineError(Exception):
-    """Failure of DuckDB: no room on disk or in memory, or a file that changed meanwhile."""
+    """Failure of DuckDB: no room on disk or in memory, or a file that changed while it was read."""
 
 
 class LocalEngine:

@@ -69,7 +69,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line across all lanes with a label."""
+    """A labelled line across all lanes."""
 
     x: float
     text: str

@@ -75,7 +75,7 @@ def _fitting(draw: Callable[[int], Picture]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The details of a bar that is selected."""
+    """The details of a bar, which the page shows when the bar is selected."""
 
     bar: Bar
     lane: str
@@ -114,5 +114,5 @@ def _css_class(shape: BarShape) -> str:
 
 
 def _signs(bar: Bar) -> str:
-    """Return the signs of a bar, which repeat its colour: evidence, or an outcome other than ok."""
+    """Return the signs of a bar, which repeat its colour: bad, evidence, or an outcome other than ok."""
     return _SIGNS.get(bar.mark, "") + _OUTCOME_SIGNS[bar.outcome]

@@ -22,8 +22,8 @@ __all__ = ["EngineFailedError", "EngineUnavailableError", "judge_with_spark"]
 def judge_with_spark(run_dir: Path, master: str | None = None, on_progress: Listener | None = None) -> Judgement:
     """Judge the history of a run directory on Spark: the same judgement as `linearizability.check.judge`.
 
-    `master` as in `spark_session`; `on_progress` receives the progress. Raises HistoryError or NotARunError for the
-    history, EngineUnavailableError if Spark cannot be used, EngineFailedError if it failed; each in one line.
+    `master` is that of `spark_session`; `on_progress` receives the progress. Raises HistoryError for the history,
+    EngineUnavailableError if Spark cannot be used, EngineFailedError if it failed; each in one line.
     """
     history = open_history(run_dir.resolve())
     with spark_session(master) as spark, spark_errors(), watching(spark, on_progress) as watch:

@@ -2,10 +2,10 @@
 
 A follower copies each whole flush of the run into `RUN/live`. This is a run directory that only grows, and that is a
 valid history at any time. Structured Streaming counts the rows of its files as they arrive. It works in micro-batches,
-whose results are merged in a small file. Between micro-batches Spark keeps no state except the names of the files that
-it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same files, and
-is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a judgement
-of the run. The copy is then removed.
+whose results are merged in a small file per table. Between micro-batches Spark keeps no state except the names of the
+files that it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same
+files, and is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a
+judgement of the run. The copy is then removed.
 """
 
 import json
@@ -48,7 +48,7 @@ class Progress:
     counts: Mapping[str, Mapping[tuple[str, ...], int]]
     """Number of rows of `operations` by f and outcome, of `records` by direction."""
     judgement: Judgement | None
-    """The judgement of the copy; None while it is empty."""
+    """The judgement of the copy; None before the copy has a `run.json`."""
     lag_s: float
     """The time between the newest completion that was copied and the newest that was counted; 0 at first."""
 
@@ -69,7 +69,8 @@ class Progress:
 class LiveRun(Accompaniment):
     """Reporter of the progress of one run: a context manager, which must be exited after the history has ended.
 
-    :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
+    :param session: returns a context manager that yields the Spark session for counting. It is entered in a separate
+        thread, because that takes seconds.
     :param on_progress: receives the progress every few seconds, and once more when everything is counted.
     """
 

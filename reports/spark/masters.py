@@ -1,6 +1,7 @@
 """Parser of the URLs of Spark masters, and a check whether a master responds.
 
-The check opens a socket, which fails at once. A driver with a wrong address retries for a minute or more.
+The check opens a socket, which fails within `CONNECT_TIMEOUT_S`. A driver with a wrong address retries for a minute or
+more.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ CONNECT_TIMEOUT_S: Final = 10.0
 
 
 class Kind(StrEnum):
-    """Cluster managers that give a driver its executors."""
+    """Kind of a master: the driver itself, a cluster manager, or a Spark Connect server."""
 
     LOCAL = "local"
     STANDALONE = "spark"

@@ -87,7 +87,7 @@ class Watch:
                 self._step = ""
 
     def update(self, active: dict[int, tuple[int, int]]) -> None:
-        """Update the running stages: tasks done and tasks, by stage id. A stage that no longer runs is done."""
+        """Set the running stages: the numbers of done and of all tasks by stage id. A missing stage has ended."""
         with self._lock:
             if not self._step:
                 return

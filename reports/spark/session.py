@@ -54,13 +54,11 @@ _CONNECT_RETRIES_MAX: Final = 5
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator["SparkSession"]:
-    """Yield a session on `master`. If that is None, yield the running one, else one on the configured master.
+    """Yield a session on `master`; without `master`, the running session, or else one on the configured master.
 
-    If no master is configured, it is `local[*]`.
-
-    A session that already ran is left running; one of ours is stopped. `settings` are Spark's, by name. The JVM's
-    output goes to `log`, if the file can be written, and an EngineFailedError of the caller then names that file.
-    Raises EngineUnavailableError.
+    The configured master is `local[*]` by default. A session that already ran is left running; one of ours is stopped.
+    `settings` are Spark's, by name. The JVM's output goes to `log`, if the file can be written, and an
+    EngineFailedError of the caller then names that file. Raises EngineUnavailableError.
     """
     require_spark()
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
 """Execution of tasks on Spark: each is a partition of a Python Data Source, which yields only its result.
 
 A task is a function without arguments (`linearizability.shards.running`) that reads its own files; so nothing is
-shuffled, and the JVM transfers only results. It works in any session, classic or Connect.
+shuffled, and the JVM transfers only results. Classic sessions and Connect sessions both work.
 """
 
 import uuid
@@ -21,7 +21,7 @@ _RESULTS: Final = pa.schema([pa.field("task", pa.int32()), pa.field("result", pa
 
 
 def tasks_on(spark: "SparkSession") -> Run:
-    """Return a `Run` that executes tasks on a session. It yields the results after all tasks are done."""
+    """Return a `Run` that executes tasks on a session, and yields the results after all tasks are done."""
 
     def run(tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
         if len(tasks) <= 1:  # not worth a job: Spark would start two processes to plan it

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MESSAGES_PER_TASK: Final = 500
-"""The number of offsets in a task. A message has at most a megabyte."""
+"""The maximum number of offsets in a task. A message has at most a megabyte."""
 _RESPONSE_TIMEOUT_S: Final = 15.0
 _SILENT: Final = logging.getLogger(f"{__name__}.silent")
 _SILENT.addHandler(logging.NullHandler())
