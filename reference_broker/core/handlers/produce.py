@@ -132,7 +132,7 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
 
 
 def _has_transactional_records(request: Request) -> bool:
-    """Whether the first batch of a partition is transactional (`RequestUtils.hasTransactionalRecords`)."""
+    """Whether the first batch of any partition is transactional (`RequestUtils.hasTransactionalRecords`)."""
     headers = (
         BatchHeader.parse(data.records)
         for topic in request.body.topic_data

@@ -2,9 +2,9 @@
 
 Follows: org.apache.kafka.storage.internals.log.LogManager (KIP-516).
 
-Each replica has a directory `<topic>-<index>` with its log and a `partition.metadata` with its topic id: a log is never
-used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are deleted: those of replicas
-that were removed from this broker while it was down.
+Each replica has a directory `<topic>-<index>` with its log, and with a file `partition.metadata` that has its topic id,
+so that the log is never used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are
+deleted: those of replicas that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
 written periodically, when logs are deleted, and at a clean shutdown. The clean shutdown file, written last, shows that

@@ -7,8 +7,9 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464, KIP-516
   INVALID_REPLICATION_FACTOR(38) and INVALID_PARTITIONS(37).
 - More than 10,000 partitions in one request: POLICY_VIOLATION(44) for the whole request.
 - `validate_only` returns the same response and writes nothing.
-- A number of partitions or a replication factor of -1 selects the broker's default (KIP-464). From version 5 the
-  response has the values used and the topic's configuration (KIP-525), from version 7 the topic id (KIP-516).
+- A number of partitions or a replication factor of -1 selects the default in the controller's configuration (KIP-464).
+  From version 5 the response has the values used and the topic's configuration (KIP-525), from version 7 the topic id
+  (KIP-516).
 
 Gaps: no create-topic policy, no controller mutation quota (KIP-599).
 """
