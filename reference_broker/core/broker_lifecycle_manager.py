@@ -145,7 +145,7 @@ class BrokerLifecycleManager:
         """Monotonic time of the next registration or heartbeat; null if none is scheduled."""
         return None if self._next is None else self._next.due_ms
 
-    # Calls of the broker
+    # Calls by the broker
 
     def schedule_registration_timeout(self, now: Now) -> None:
         """Start the registration timeout, whether a controller is known or not.

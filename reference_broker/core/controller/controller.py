@@ -100,7 +100,7 @@ class Controller:
     # The quorum
 
     def activate(self, epoch: int, image: MetadataImage, now: Now) -> None:
-        """Become active: this node leads the quorum, and the log is committed up to the start of its epoch.
+        """Become active: this node leads the quorum in an epoch, and the log before this epoch is committed.
 
         :param image: the committed state; the controller takes ownership of it.
         """

@@ -2,8 +2,8 @@
 
 Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
 
-- If there are fewer than `min_bytes` to return, the request waits for an append, an advance of the high watermark or a
-  change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
+- If there are fewer bytes to return than `min_bytes`, the request waits for an append, an advance of the high watermark
+  or a change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.
@@ -20,7 +20,8 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
   broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
-  request arrives, not when it completes. A response without waiting has the high watermark from before that update.
+  request arrives, not when it completes. If the request does not wait, the response has the high watermark from before
+  that update.
 - The response has session id 0, so that every client sends full fetches; an incremental fetch in a session
   returns FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 

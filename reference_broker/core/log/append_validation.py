@@ -23,9 +23,9 @@ The sequence of an idempotent producer is checked afterwards (`producer_state_ma
 rule 7. For rule 8 they are decoded only if the header's base and max timestamps do not show that all records are valid.
 Without decoding, rule 6 counts uncompressed records by their lengths. For compressed records it trusts the header.
 
-Validation depends only on the batch and the topic's configuration, not on the log. It runs in steps (`Steps`), because
-a small batch may have large decompressed records, and a large batch has many records. Kafka does not limit the
-decompressed size.
+Validation depends only on the batch, the topic's configuration and the time, not on the log. It runs in steps
+(`Steps`), because a small batch may have large decompressed records, and a large batch has many records. Kafka does not
+limit the decompressed size.
 """
 
 from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ Rules of this file:
   together with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never
   decreases.
 - A voter is identified by its id, and by its directory id if the voter set contains that id (KIP-853). Any other
-  replica that fetches is an observer, and is removed when it has not fetched for `observer_session_timeout_ms`.
+  replica that fetches is an observer. `describe` removes observers without a fetch in `observer_session_timeout_ms`.
 - Check-quorum (KIP-595): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
   the others may have elected another leader.
 """
