@@ -50,7 +50,7 @@ _FOLLOWER_FETCH_MIN_VERSION = 11
 _CURRENT_LEADER_MIN_VERSION = 16
 _UNKNOWN_OFFSET = -1
 _UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
-_MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+_ERRORS_WITH_LEADER = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -263,7 +263,7 @@ class _ResponseBuilder:
         """Return an error; as in Kafka, the list of aborted transactions is empty for unknown partitions, else null."""
         exists = status.error not in _UNKNOWN
         fields = {}
-        has_leader = status.error in _MOVED and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
+        has_leader = status.error in _ERRORS_WITH_LEADER and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
         if has_leader and status.topic_name is not None:
             fields["current_leader"] = self._leaders.current_leader(status.topic_name, status.requested.partition)
         return self._new.PartitionData(
