@@ -7,9 +7,9 @@ so that the log is never used for a later topic of the same name (KIP-516). Once
 deleted: those of replicas that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically, when logs are deleted, and at a clean shutdown. The clean shutdown file, written last, shows that
-no log needs recovery. Logs are opened once the metadata is known; the checkpoints of unopened logs are kept as they
-were read.
+written periodically, when logs are deleted, and at a clean shutdown; the first two also before segments are deleted.
+The clean shutdown file, written last, shows that no log needs recovery. Logs are opened once the metadata is known; the
+checkpoints of unopened logs are kept as they were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
