@@ -18,7 +18,7 @@ from reference_broker.protocol.messages import RequestHeader
 Handler = Callable[[Any, Request, Now], Any]
 """Handler of an API. Its arguments are a part of the node (selected by `Api.part`), the request and the current time.
 It returns the response (kio's dataclass of the request's version) or a `RequestOutcome`. A handler of requests with
-many elements returns a generator of steps (`protocol.steps`), whose return value is this result."""
+many elements returns a generator of steps (`protocol.steps`) instead, which returns the response or outcome."""
 
 
 class Part(Enum):
@@ -33,7 +33,7 @@ class Part(Enum):
 class Api:
     """An API of a listener: its versions and its handler.
 
-    :param advertised_min_version: returned by ApiVersions in place of `min_version`.
+    :param advertised_min_version: returned by ApiVersions in place of `min_version`, unless it is null.
     """
 
     key: int

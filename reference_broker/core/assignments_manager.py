@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.server.AssignmentsManager (KIP-858).
 
-One AssignReplicasToDirs request is in flight at a time and contains every such replica. It is repeated until the
-metadata agrees.
+One AssignReplicasToDirs request is in flight at a time and contains every such replica. Requests are sent until the
+metadata has this broker's directory for each replica.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -92,7 +92,7 @@ class Broker:
             lambda: self.epoch,
         )
         self.replicas.schedule(now)
-        # The timeout starts once the logs are recovered.
+        # The timeout starts at the first `fire`, because `now` is from before the recovery of the metadata log.
         runtime.timers.set(now.monotonic_ms, self.lifecycle.schedule_registration_timeout)
 
     @property
@@ -122,7 +122,7 @@ class Broker:
 
     @property
     def epoch(self) -> int:
-        """The broker epoch of this incarnation; -1 until its registration is committed."""
+        """The broker epoch of this incarnation; -1 if the image does not have its registration."""
         registered = self.image.brokers.get(self.identity.node_id)
         mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
         return registered.broker_epoch if registered is not None and mine else UNKNOWN_EPOCH

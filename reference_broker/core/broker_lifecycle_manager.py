@@ -23,9 +23,9 @@ are fast.
   than NOT_CONTROLLER is logged once. An error may be transient: for example, the session of a killed broker has not
   expired.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
-- A controlled shutdown takes at most `broker.session.timeout.ms`, because the broker would be fenced after that time
-  anyway. If there is no quorum, the shutdown ends early (`begin_shutdown`). Kafka waits up to five minutes in both
-  cases.
+- A controlled shutdown takes at most `broker.session.timeout.ms`, because a broker that cannot reach the controller is
+  fenced after that time anyway. If there is no quorum, the shutdown ends early (`begin_shutdown`). Kafka waits up to
+  five minutes in both cases.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,8 @@ class BrokerLifecycleManager:
 
     :param send_to_controller: sends a request to the active controller.
     :param metadata_offset: returns the offset of the last metadata record that the broker has applied.
-    :param previous_epoch: the broker's epoch before its last shutdown; -1 if that shutdown was not clean.
+    :param previous_epoch: the broker's epoch before its last shutdown; -1 if that shutdown was not clean, or the epoch
+        is unknown.
     """
 
     def __init__(
@@ -144,12 +145,13 @@ class BrokerLifecycleManager:
         """Monotonic time of the next registration or heartbeat; null if none is scheduled."""
         return None if self._next is None else self._next.due_ms
 
-    # Calls of the broker
+    # Calls by the broker
 
     def schedule_registration_timeout(self, now: Now) -> None:
         """Start the registration timeout, whether a controller is known or not.
 
-        When it expires, the timer raises `RegistrationTimeoutError`.
+        When it expires, the timer raises `RegistrationTimeoutError`. If the broker has registered or is shutting down,
+        there is no timeout.
         """
         if self.broker_epoch != UNKNOWN_EPOCH or self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -288,7 +290,7 @@ class BrokerLifecycleManager:
             self._schedule_next_communication(self._heartbeat_ms, now)
 
     def _schedule_next_communication_after_failure(self, now: Now) -> None:
-        """Schedule a retry after an error, or without a response."""
+        """Schedule a retry after a response with an error, or after a failed request."""
         self._is_urgent = False
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
         self._schedule_next_communication(delay_ms, now)

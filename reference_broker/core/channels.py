@@ -84,7 +84,7 @@ class Channels:
         """Handle the frame of a response, without its length."""
         under_way = self._under_way.get(channel)
         if not under_way:
-            return  # the channel was dropped
+            return  # the requests of the channel have failed, or the channel was dropped
         in_flight = under_way.popleft()
         if not under_way:
             del self._under_way[channel]

@@ -5,8 +5,8 @@ Follows: kafka.network.RequestChannel.
 One request of a connection is processed at a time, so responses are in the order of the requests. (Kafka mutes a
 channel until the response is sent.) While a connection is `busy`, its later frames wait in the shell.
 
-A channel is a connection that this node opens to another one; many requests may be in flight on it. The shell connects
-at the first `Send`, and reports a disconnection (`Channels.lost`).
+A channel is a connection that this node opens to another node; many requests may be in flight on it. The shell
+connects at the first `Send`, and reports a disconnection (`Channels.lost`).
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,8 @@
 Follows: kafka.server.ForwardingManager (KIP-590).
 
 As in Kafka, a request is retried while no controller is known, after NOT_CONTROLLER, and after a disconnection. So a
-client may receive TOPIC_ALREADY_EXISTS for a topic that an earlier attempt of the same request has created. After a
-minute the response is REQUEST_TIMED_OUT.
+client may receive TOPIC_ALREADY_EXISTS for a topic that an earlier attempt of the same request has created. If an
+attempt fails after more than a minute, the response is REQUEST_TIMED_OUT.
 """
 
 from collections.abc import Callable

@@ -160,14 +160,14 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until all records that the partitions of these groups have now are committed, or until the timeout.
+        """Wait until the records that are in the partitions of these groups now are committed, or until the timeout.
 
         `settled` then receives the error of each partition, possibly at once.
         """
         required = {offsets.partition.key: offsets.partition.log.log_end_offset for offsets in groups}
 
-        def on_committed(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:
-            settled({index: _COORDINATOR_ERRORS.get(error, error) for (_, index), error in errors.items()}, then)
+        def on_committed(errors: Mapping[tuple[str, int], ErrorCode], later: Now) -> None:
+            settled({index: _COORDINATOR_ERRORS.get(error, error) for (_, index), error in errors.items()}, later)
 
         waiting = DelayedProduce(required, self._replicas.find, on_committed)
         if not self._replicas.wait(waiting, self._timeout_ms, now):
@@ -176,8 +176,8 @@ class GroupCoordinator:
     def _append(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
         batch = encode_batch([KeyValue(*encode_offset_commit(*commit)) for commit in commits], now.wall_ms)
 
-        def on_committed(error: ErrorCode, then: Now) -> None:
-            settled(_COORDINATOR_ERRORS.get(error, error), then)
+        def on_committed(error: ErrorCode, later: Now) -> None:
+            settled(_COORDINATOR_ERRORS.get(error, error), later)
 
         try:
             appended = self._replicas.append(

@@ -14,8 +14,8 @@ Rules of this file:
 - A controller is active when its node leads and every committed record is applied (KIP-595), that is, when the high
   watermark is above the start offset of the leader's epoch.
 - A broker first receives the metadata when it is registered and this node has applied the log up to the high watermark
-  that the node knows. After that it receives every change. It applies a change before the controller responds to the
-  request that caused the change.
+  that the node knows. After that it receives every change. It receives a change before this node's controller responds
+  to the request that caused the change.
 - Nodes with the controller's role are voters; a node that is only a broker follows the log as an observer.
 """
 

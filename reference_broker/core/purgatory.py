@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.server.purgatory.DelayedOperationPurgatory.
 
 An operation is watched under keys. `check_and_complete` completes the operations of a key that can be completed. At its
-deadline an operation is always completed. Each operation is completed once, and is dropped without a response if its
-connection is closed. The purgatory does not depend on requests or partitions; only the operations do.
+deadline an operation is always completed. No operation is completed twice. If a connection is closed, its operations
+are dropped without a response. The purgatory does not depend on requests or partitions; only the operations do.
 """
 
 from collections import defaultdict

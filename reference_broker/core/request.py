@@ -16,7 +16,7 @@ class Request:
     """One request of a client or of another node.
 
     :param body: kio's dataclass of this API and version.
-    :param replies: makes the response classes of the same version.
+    :param replies: constructors of the response classes of the same version.
     :param frame: the request as received, for forwarding.
     :param envelope: the Envelope request that contains this one (KIP-590); the response is sent in an envelope too.
     """

@@ -204,7 +204,11 @@ class HighWatermarkUpdated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged(PartitionEvent):
-    """A change of the committed or proposed ISR on the leader; `phase` is an `IsrPhase` of `replication.isr`."""
+    """A change of the committed or proposed ISR on the leader.
+
+    :param isr: the committed ISR.
+    :param phase: an `IsrPhase` of `replication.isr`.
+    """
 
     isr: frozenset[int]
     phase: Enum

@@ -87,7 +87,7 @@ class BrokerConfiguration:
         return found[first:]
 
     def entry(self, name: str) -> ConfigEntry:
-        """Return the effective value; null with source DEFAULT for a property that is not set."""
+        """Return the effective value; null with source DEFAULT if the property has neither a value nor a default."""
         return next(iter(self.synonyms(name)), ConfigEntry(name, None, ConfigSource.DEFAULT))
 
     def explicit_entry(self, names: Iterable[str]) -> ConfigEntry | None:

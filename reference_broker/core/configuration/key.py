@@ -25,7 +25,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Source of a value in order of precedence, with the numbers of DescribeConfigs."""
+    """Source of a value, with the numbers of DescribeConfigs; the members are in order of precedence."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -35,7 +35,7 @@ class ConfigSource(IntEnum):
 
 
 class InvalidConfigError(Exception):
-    """An unknown property or invalid value. The message is Kafka's."""
+    """An unknown property or invalid value. For topic properties and dynamic properties, the message is Kafka's."""
 
 
 Value = bool | int | float | str

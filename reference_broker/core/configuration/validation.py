@@ -4,7 +4,7 @@ Follows: org.apache.kafka.storage.internals.log.LogConfig, kafka.server.DynamicB
 
 Unknown broker properties are accepted, since they may be meant for a plug-in.
 
-Gaps: listeners, threads and caches cannot be changed dynamically.
+Gaps: dynamic changes of listeners are rejected, and those of threads and caches have no effect.
 """
 
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""The active controller: requests to change the cluster's metadata become records of its log, or an error."""
+"""The active controller: requests to change the cluster's metadata become records of the metadata log, or errors."""

@@ -13,9 +13,9 @@ Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631, KIP-841).
 
 `TRANSITIONS` is that table. An unfenced broker that requests both to be fenced and to shut down is shut down at once.
 The others have caught up when every unfenced broker that is not in controlled shutdown has applied the records that
-moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a
-fenced broker has none. A controller that becomes active starts a new session for every unfenced broker, since earlier
-heartbeats went to its predecessor.
+moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has no
+session. A controller that becomes active starts a new session for every unfenced broker, since earlier heartbeats went
+to its predecessor.
 
 Difference from Kafka 4: in Kafka 4, a broker that was shut down cleanly keeps its session until the timeout, and cannot
 register again before that. Here, as in Kafka 3, the session ends when the broker is fenced.
@@ -106,7 +106,7 @@ class BrokerHeartbeatManager:
         }
 
     def has_valid_session(self, broker_id: int, now: Now) -> bool:
-        """Whether a broker's session has not expired."""
+        """Whether a broker has a session that has not expired."""
         session = self._sessions.get(broker_id)
         return session is not None and now.monotonic_ms <= session.last_contact_ms + self._timeout_ms
 

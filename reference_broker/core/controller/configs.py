@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
 IncrementalAlterConfigs changes some properties of a resource, AlterConfigs replaces all of them. In both cases either
-all requested changes are made to a resource, or none. All resulting properties are validated together: first their
-values (INVALID_CONFIG), then whether the resource exists.
+all requested changes are made to a resource, or none. The resulting properties of a topic are validated together
+(INVALID_CONFIG). The existence of the resource is checked last.
 
 The broker that forwards a request validates the values of broker properties, since limits may depend on its own
 configuration. The controller accepts any value of a broker property that is not too long. A record is written for a

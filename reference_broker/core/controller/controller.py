@@ -100,7 +100,7 @@ class Controller:
     # The quorum
 
     def activate(self, epoch: int, image: MetadataImage, now: Now) -> None:
-        """Become active: this node leads the quorum, and the log is committed up to the start of its epoch.
+        """Become active: this node leads the quorum in an epoch, and the log before this epoch is committed.
 
         :param image: the committed state; the controller takes ownership of it.
         """
@@ -134,8 +134,8 @@ class Controller:
     ) -> None:
         """Write records atomically, and call `then` once they are committed.
 
-        Without records, `then` is called once the earlier records that are not committed yet are committed. It is never
-        called if the controller is deactivated before that.
+        Without records, `then` is called once the earlier records are committed; at least one of them must not be
+        committed yet. `then` is never called if the controller is deactivated before that.
 
         :param request: the request that waits; it fails with NOT_CONTROLLER if the controller is deactivated.
         """

@@ -71,7 +71,7 @@ class Elections:
     def candidates(
         self, partition: PartitionRecord, *, broker_to_remove: int = NO_LEADER, broker_to_add: int = NO_LEADER
     ) -> Candidates:
-        """Return the brokers that may lead a partition.
+        """Return which brokers may lead a partition, and the directories of new replicas.
 
         :param broker_to_remove: a broker that may not lead, because it will be fenced or unregistered, or shuts down.
         :param broker_to_add: a fenced broker that may lead, because it is about to be unfenced.

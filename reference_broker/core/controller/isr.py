@@ -71,7 +71,7 @@ class AlterPartitionResult:
 
 
 def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]:
-    """Yield the partition index and the proposal of each element, which is kio's PartitionData."""
+    """Yield the partition index and the proposal of each element (kio's PartitionData)."""
     for data in partitions:
         if hasattr(data, "new_isr_with_epochs"):
             isr = tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs)
@@ -84,7 +84,7 @@ def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Prop
 
 
 def alter_partition(topic: TopicImage, index: int, proposal: Proposal, elections: Elections) -> AlterPartitionResult:
-    """Validate a proposal for a partition of an existing topic, and return the change that applies it."""
+    """Validate a proposal for a partition of an existing topic, and return its result."""
     partition = topic.partitions.get(index)
     if partition is None:
         return AlterPartitionResult(ErrorCode.unknown_topic_or_partition)

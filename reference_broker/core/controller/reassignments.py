@@ -110,7 +110,7 @@ def _cancel_partition_reassignment(
 
 
 def _check_replication_factor(partition: PartitionRecord, target: int) -> None:
-    """Compare the target's size with the replication factor, without the replicas that are being removed."""
+    """Reject a target of another size than the present replicas, not counting those that are being removed."""
     current = len(partition.replicas) - len(partition.removing_replicas)
     if target != current:
         message = f"The replication factor is changed from {current} to {target}"

@@ -14,8 +14,8 @@ Checks of `registerBroker`, in Kafka's order:
 | `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
 
 A new incarnation starts fenced. Its epoch is the offset of the first record that the registration appends. Because a
-new incarnation may have lost data, its broker is removed from every ISR. If the same incarnation registers again, epoch
-and state are kept.
+new incarnation may have lost data, its broker is removed from every ISR that has other members. If the same incarnation
+registers again, epoch and state are kept.
 """
 
 from typing import Any

@@ -24,7 +24,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, TopicRecord
 
 USE_DEFAULT = -1
-"""Number of partitions or replication factor for which the broker's default is used (KIP-464)."""
+"""Number of partitions or replication factor for which the default in the configuration is used (KIP-464)."""
 
 
 @dataclass(frozen=True, slots=True)

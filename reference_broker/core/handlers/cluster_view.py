@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.metadata.KRaftMetadataCache (KIP-430, KIP-590).
 
-A broker is listed if it is not fenced and has that listener. A leader may be fenced until the record that elects
-another one is applied.
+A broker is listed if it is not fenced and has that listener. As in Kafka, the leader of a partition is returned even if
+it is fenced.
 """
 
 from dataclasses import dataclass

@@ -30,10 +30,10 @@ class CurrentLeaders:
     def endpoints(self) -> tuple[Any, ...]:
         """Return the endpoints of the mentioned leaders that are not fenced."""
         new, listener = self._request.replies, self._request.connection.listener
-        live = (self._broker.image.brokers.get(node_id) for node_id in sorted(self._mentioned))
+        leaders = (self._broker.image.brokers.get(node_id) for node_id in sorted(self._mentioned))
         return tuple(
             new.NodeEndpoint(node_id=node.broker_id, host=end.host, port=end.port, rack=node.rack)
-            for node in live
+            for node in leaders
             if node is not None and not node.fenced
             for end in node.end_points
             if end.name == listener

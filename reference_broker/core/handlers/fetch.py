@@ -2,14 +2,14 @@
 
 Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
 
-- If there are fewer than `min_bytes` to return, the request waits for an append, an advance of the high watermark or a
-  change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
+- If there are fewer bytes to return than `min_bytes`, the request waits for an append, an advance of the high watermark
+  or a change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.
 - Consumers read up to the high watermark, with read_committed up to the last stable offset; followers read everything.
-- Offset below the log start or above the log end, or a last fetched epoch above this log's: OFFSET_OUT_OF_RANGE(1) with
-  watermarks of -1.
+- An offset below the log start or above the log end (unless there is a diverging epoch), or a last fetched epoch above
+  the latest epoch of this log: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
 - The leader epoch of the request is checked (KIP-320). If this log does not have the last fetched epoch, or the epoch
   ended before the fetch offset, the response has the diverging epoch with its end offset, and no records (KIP-595).
 - From version 13 topics have ids (KIP-516).
@@ -20,7 +20,8 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
   broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
-  request arrives, not when it completes. The response has the high watermark from before that update.
+  request arrives, not when it completes. If the request does not wait, the response has the high watermark from before
+  that update.
 - The response has session id 0, so that every client sends full fetches; an incremental fetch in a session
   returns FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
@@ -49,7 +50,7 @@ _FOLLOWER_FETCH_MIN_VERSION = 11
 _CURRENT_LEADER_MIN_VERSION = 16
 _UNKNOWN_OFFSET = -1
 _UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
-_MOVED = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+_ERRORS_WITH_LEADER = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -181,7 +182,7 @@ class DelayedFetch:
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the fetch if possible, and always at the deadline. Return whether it is completed.
 
-        If the changed partition alone shows that nothing new can be read, no partition is read.
+        The other partitions are not checked if the changed one has no records to read and no reason for a response.
         """
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
@@ -262,7 +263,7 @@ class _ResponseBuilder:
         """Return an error; as in Kafka, the list of aborted transactions is empty for unknown partitions, else null."""
         exists = status.error not in _UNKNOWN
         fields = {}
-        has_leader = status.error in _MOVED and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
+        has_leader = status.error in _ERRORS_WITH_LEADER and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
         if has_leader and status.topic_name is not None:
             fields["current_leader"] = self._leaders.current_leader(status.topic_name, status.requested.partition)
         return self._new.PartitionData(

@@ -41,10 +41,10 @@ _ByTime = dict[_Key, TimestampAndOffset | None]
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """Look up timestamps in steps, and then return the requested offsets."""
 
-    def found(by_time: _ByTime, _: Now) -> None:
+    def on_found(by_time: _ByTime, _: Now) -> None:
         broker.runtime.respond(request, _response(broker, request, by_time))
 
-    broker.runtime.work.run(request, _look_up_all(broker, request), found, now)
+    broker.runtime.work.run(request, _look_up_all(broker, request), on_found, now)
     return RequestOutcome.DEFERRED
 
 

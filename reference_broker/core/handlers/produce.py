@@ -75,13 +75,13 @@ class _Result:
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """Validate every batch in steps, then append the valid ones together."""
 
-    def validated(results: list[_Result], later: Now) -> None:
+    def on_validated(results: list[_Result], later: Now) -> None:
         for result in results:
             if result.batch is not None:
                 _append(broker, request, result, later)
         broker.runtime.complete(request, _complete(broker, request, results, later))
 
-    broker.runtime.work.run(request, _validate_all(broker, request, now), validated, now)
+    broker.runtime.work.run(request, _validate_all(broker, request, now), on_validated, now)
     return RequestOutcome.DEFERRED
 
 
@@ -132,7 +132,7 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
 
 
 def _has_transactional_records(request: Request) -> bool:
-    """Whether the first batch of a partition is transactional (`RequestUtils.hasTransactionalRecords`)."""
+    """Whether the first batch of any partition is transactional (`RequestUtils.hasTransactionalRecords`)."""
     headers = (
         BatchHeader.parse(data.records)
         for topic in request.body.topic_data
@@ -213,9 +213,9 @@ def _response(broker: Broker, request: Request, results: list[_Result], errors: 
 
 def _partition_response(request: Request, result: _Result, error: ErrorCode, leaders: CurrentLeaders) -> Any:
     new = request.replies
-    moved = {}
+    fields = {}
     if error is ErrorCode.not_leader_or_follower and request.api_version >= _CURRENT_LEADER_MIN_VERSION and result.key:
-        moved = {"current_leader": leaders.current_leader(*result.key)}
+        fields["current_leader"] = leaders.current_leader(*result.key)
     return new.PartitionProduceResponse(
         index=result.index,
         error_code=error,
@@ -227,5 +227,5 @@ def _partition_response(request: Request, result: _Result, error: ErrorCode, lea
             for record in result.record_errors
         ),
         error_message=result.message,
-        **moved,
+        **fields,
     )

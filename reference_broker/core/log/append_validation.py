@@ -23,9 +23,9 @@ The sequence of an idempotent producer is checked afterwards (`producer_state_ma
 rule 7. For rule 8 they are decoded only if the header's base and max timestamps do not show that all records are valid.
 Without decoding, rule 6 counts uncompressed records by their lengths. For compressed records it trusts the header.
 
-Validation depends only on the batch and the topic's configuration, not on the log. It runs in steps (`Steps`), because
-a small batch may have large decompressed records, and a large batch has many records. Kafka does not limit the
-decompressed size.
+Validation depends only on the batch, the topic's configuration and the time, not on the log. It runs in steps
+(`Steps`), because a small batch may have large decompressed records, and a large batch has many records. Kafka does not
+limit the decompressed size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBat
 
     :raises AppendError: for the first rule that the batch violates.
     """
-    header = _the_one_batch(batch)
+    header = _only_batch(batch)
     if header.base_offset != 0:
         raise AppendError("INVALID_RECORD", f"the base offset is {header.base_offset} instead of 0")
     _check_message_size(header, config)
@@ -141,7 +141,7 @@ def _check_segment_size(header: BatchHeader, config: LogConfig) -> None:
         )
 
 
-def _the_one_batch(batch: Bytes) -> BatchHeader:
+def _only_batch(batch: Bytes) -> BatchHeader:
     size_bytes = _claimed_size_bytes(batch)
     if size_bytes is None or size_bytes > len(batch):
         raise AppendError("INVALID_RECORD", "the partition of the produce request has no whole batch")
@@ -149,9 +149,9 @@ def _the_one_batch(batch: Bytes) -> BatchHeader:
         raise AppendError("INVALID_RECORD", f"batches of magic {batch[_MAGIC_POSITION]} ended with Produce version 2")
     if size_bytes < HEADER_SIZE_BYTES:
         raise AppendError("CORRUPT_MESSAGE", f"a batch of {size_bytes} bytes is smaller than its header")
-    behind = memoryview(batch)[size_bytes:]
-    behind_bytes = _claimed_size_bytes(behind)
-    if behind_bytes is not None and behind_bytes <= len(behind):
+    rest = memoryview(batch)[size_bytes:]
+    next_size_bytes = _claimed_size_bytes(rest)
+    if next_size_bytes is not None and next_size_bytes <= len(rest):
         raise AppendError("INVALID_RECORD", "the partition of the produce request has more than one batch")
     return BatchHeader.parse(batch)
 

@@ -3,8 +3,9 @@
 Follows: org.apache.kafka.storage.internals.log.LogLoader.
 
 Rules of this file, as in Kafka:
-- Segments below the recovery point were flushed, and are not recovered. After a clean shutdown no segment is recovered.
-  All other segments are recovered in order, and everything from the first incomplete or corrupt batch on is deleted.
+- Closed segments below the recovery point were flushed, and are not recovered. After a clean shutdown no segment is
+  recovered. All other segments are recovered in order, and everything from the first incomplete or corrupt batch on is
+  deleted.
 - Indexes without a `.log` and temporary files, which a crash between two steps may leave, are deleted.
 - If a log ends below its checkpointed start offset, because segments were lost, it is replaced by an empty log that
   starts at that offset.

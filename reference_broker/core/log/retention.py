@@ -28,7 +28,7 @@ def over_size(segments: Sequence[LogSegment], config: LogConfig, high_watermark:
     spare_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
     removed_bytes = accumulate(segment.size_bytes for segment in segments)
     fitting = sum(1 for total in removed_bytes if total <= spare_bytes)
-    return _leading(segments[:fitting], lambda segment: _may_go(segment, high_watermark))
+    return _leading(segments[:fitting], lambda segment: _may_be_deleted(segment, high_watermark))
 
 
 def over_age(segments: Sequence[LogSegment], config: LogConfig, high_watermark: int, now_ms: int) -> int:
@@ -38,12 +38,12 @@ def over_age(segments: Sequence[LogSegment], config: LogConfig, high_watermark: 
 
     def is_expired(segment: LogSegment) -> bool:
         latest_ms = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.created_ms
-        return _may_go(segment, high_watermark) and now_ms - latest_ms > config.retention_ms
+        return _may_be_deleted(segment, high_watermark) and now_ms - latest_ms > config.retention_ms
 
     return _leading(segments, is_expired)
 
 
-def _may_go(segment: LogSegment, high_watermark: int) -> bool:
+def _may_be_deleted(segment: LogSegment, high_watermark: int) -> bool:
     return segment.size_bytes > 0 and segment.end_offset <= high_watermark
 
 

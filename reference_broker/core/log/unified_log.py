@@ -94,7 +94,7 @@ class UnifiedLog:
         """Open a log, or create an empty one.
 
         :param clean: whether the last run closed it, so that no segment is recovered.
-        :param recovery_point: after a crash, only segments that end above it are recovered.
+        :param recovery_point: after a crash, the segments that end above it and the active segment are recovered.
         :param log_start_offset: the checkpointed log start offset.
         :raises OSError: the disk fails.
         """
@@ -441,7 +441,7 @@ class UnifiedLog:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Remove the batch that contains `offset` and all later ones, because the log diverges from the leader's.
 
-        The truncation is durable on return. Otherwise a power cut might restore the records, but not their epochs.
+        The removal of records is durable on return. Otherwise a power cut might restore them, but not their epochs.
         Epochs that start at the log end are removed even if no record is removed, because they have no records and
         exist only on this replica.
         """

@@ -81,7 +81,7 @@ class MetadataImage:
         return None if image is None else image.partitions.get(index)
 
     def colliding_topic(self, name: str) -> str | None:
-        """Return the oldest topic whose name collides with this one."""
+        """Return the oldest topic whose name collides with this one, or null."""
         return next(iter(self._names_by_collision_key.get(collision_key(name), ())), None)
 
     def _add(self, topic: TopicImage) -> None:

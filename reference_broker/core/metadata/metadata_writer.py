@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.raft.internals.BatchAccumulator (KIP-595, KIP-631).
 
 Rules of this module:
-- `append` assigns offsets at once, because the offset of a broker's registration is its epoch (KIP-631). `flush`
-  appends the batches to the log with one fsync, once all inputs that arrived together are handled.
+- `append` assigns offsets at once, because the epoch of a broker is the offset of its registration's first record
+  (KIP-631). `flush` appends the batches to the log with one fsync, once all inputs that arrived together are handled.
 - The records of one `append` are one batch of any size, so that after a crash either all of them exist or none.
 - Only the leader of the quorum appends. Batches that are not flushed when it resigns are discarded (`clear`).
 """

@@ -3,11 +3,12 @@
 Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
 Rules of this file:
-- The high watermark is the largest offset that a majority of the voters has reached, including the leader. It only
-  advances above the start offset of the leader's epoch, because a record of an older epoch is committed only together
-  with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never decreases.
+- The high watermark is the largest offset that a majority of the voters has reached; the leader is one of the voters.
+  It only advances above the start offset of the leader's epoch, because a record of an older epoch is committed only
+  together with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never
+  decreases.
 - A voter is identified by its id, and by its directory id if the voter set contains that id (KIP-853). Any other
-  replica that fetches is an observer, and is removed when it has not fetched for `observer_session_timeout_ms`.
+  replica that fetches is an observer. `describe` removes observers without a fetch in `observer_session_timeout_ms`.
 - Check-quorum (KIP-595): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
   the others may have elected another leader.
 """

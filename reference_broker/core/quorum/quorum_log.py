@@ -145,7 +145,7 @@ class QuorumLog:
         if earliest is None or latest is None:
             return None
         is_cut_off = (
-            offset == 0  # a log segment could serve too, but a snapshot is always shorter
+            offset == 0  # a log segment could serve too, but a snapshot is usually shorter
             or offset < self.start_offset
             or (offset == self.start_offset and epoch != earliest.epoch)
             or epoch < earliest.epoch
@@ -195,7 +195,7 @@ class QuorumLog:
         return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
-        """Delete the snapshots older than this stored one, and then the segments before it (`deleteBeforeSnapshot`)."""
+        """Delete the snapshots before a stored snapshot, and then the segments before it (`deleteBeforeSnapshot`)."""
         self.snapshots.delete_before(snapshot_id)
         self._log.maybe_increment_log_start_offset(snapshot_id.offset)
         if self._log.apply_retention(now_ms, snapshot_id.offset):

@@ -218,7 +218,10 @@ class KafkaRaftClient:
 
     @property
     def last_majority_contact_ms(self) -> int | None:
-        """Last time at which this node was in contact with a majority; null unless it is Leader or Follower."""
+        """Time at which a majority last fetched from this leader, or the leader last responded to this follower.
+
+        Null in any other state.
+        """
         match self.state:
             case Leader():
                 return self.state.last_majority_fetch_ms
@@ -429,7 +432,10 @@ class KafkaRaftClient:
         return EndQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
-        """Return 0 for the first preferred candidate; the backoff doubles for each further one."""
+        """Return the backoff of this node: 0 for the first candidate; from the second on, it doubles with each.
+
+        If this node is not a candidate, the backoff is the maximum.
+        """
         longest_ms = self.config.election_backoff_max_ms
         position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
         if position == 0 and candidates:

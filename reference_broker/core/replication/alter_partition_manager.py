@@ -1,4 +1,4 @@
-"""ISR proposals of this broker's leaders to the controller: AlterPartition (56).
+"""ISR proposals to the controller for the partitions that this broker leads: AlterPartition (56).
 
 Follows: kafka.server.AlterPartitionManager (KIP-497).
 
@@ -47,7 +47,7 @@ class AlterPartitionManager:
         sent = dict(self._proposals)
         request = alter_partition_request(self._node_id, self._broker_epoch(), sent.values())
         self._send_to_controller(
-            request, lambda response, then: self._handle_alter_partition_response(sent, response, then), now
+            request, lambda response, later: self._handle_alter_partition_response(sent, response, later), now
         )
 
     def _handle_alter_partition_response(self, sent: dict[tuple[str, int], Proposal], response: Any, now: Now) -> None:

@@ -45,6 +45,6 @@ class Brokers:
         return fetch_epoch in {UNKNOWN_BROKER_EPOCH, broker.broker_epoch}
 
     def is_past(self, run: BrokerRun) -> bool:
-        """Whether a later incarnation of this broker is registered and not fenced."""
+        """Whether a later incarnation of the same broker is registered and not fenced."""
         live_epoch = self.live_epoch(run.node_id)
         return run.broker_epoch != UNKNOWN_BROKER_EPOCH and live_epoch is not None and live_epoch > run.broker_epoch

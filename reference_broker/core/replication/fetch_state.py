@@ -43,7 +43,7 @@ TRANSITIONS: Mapping[FetchPhase, frozenset[FetchPhase]] = MappingProxyType(
 
 @dataclass(slots=True, eq=False)
 class PartitionFetchState:
-    """One partition of one fetcher, for one leader epoch.
+    """Fetch state of one partition in one leader epoch.
 
     :param leader_epoch: the epoch of the fetch requests, which a leader in another epoch rejects.
     :param had_records_ms: monotonic time at which the leader last returned records of the partition.

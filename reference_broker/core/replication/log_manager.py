@@ -2,14 +2,14 @@
 
 Follows: org.apache.kafka.storage.internals.log.LogManager (KIP-516).
 
-Each replica has a directory `<topic>-<index>` with its log and a `partition.metadata` with its topic id: a log is never
-used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are deleted: those of replicas
-that were removed from this broker while it was down.
+Each replica has a directory `<topic>-<index>` with its log, and with a file `partition.metadata` that has its topic id,
+so that the log is never used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are
+deleted: those of replicas that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically, when logs are deleted, and at a clean shutdown. The clean shutdown file, written last, shows that
-no log needs recovery. Logs are opened once the metadata is known; the checkpoints of unopened logs are kept as they
-were read.
+written periodically, when logs are deleted, and at a clean shutdown; the first two also before segments are deleted.
+The clean shutdown file, written last, shows that no log needs recovery. Logs are opened once the metadata is known; the
+checkpoints of unopened logs are kept as they were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -84,15 +84,15 @@ class LogManager:
         found = self._disk.read(path, 0, self._disk.size(path)).split()
         return bool(found) and found[-1] != format_uuid(topic_id).encode()
 
-    def delete_strays(self, left: Collection[Partition]) -> None:
+    def delete_strays(self, remaining: Collection[Partition]) -> None:
         """Delete the logs of replicas that were removed while this broker was down.
 
-        :param left: all present replicas of this broker.
+        :param remaining: all present replicas of this broker.
         """
-        here = {partition.key for partition in left}
+        here = {partition.key for partition in remaining}
         known = {*self._on_disk(), *self._recovery_points, *self._high_watermarks}
         if strays := sorted(known - here):
-            self.delete(strays, left)
+            self.delete(strays, remaining)
 
     def _on_disk(self) -> Iterator[tuple[str, int]]:
         for name in self._disk.list(""):
@@ -101,16 +101,16 @@ class LogManager:
             if is_replica and self._disk.exists(f"{name}/{_PARTITION_METADATA}"):
                 yield topic, int(index)
 
-    def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
+    def delete(self, gone: Collection[tuple[str, int]], remaining: Collection[Partition]) -> None:
         """Delete the checkpoint entries of logs, so that they are never used for a later topic of the same name.
 
         The directories are deleted afterwards by `delete_directories`, or before a log of that name is opened.
 
-        :param left: the replicas that this broker keeps.
+        :param remaining: the replicas that this broker keeps.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _remove_offsets(gone, self._recovery_points, self._log_starts)
-            self.checkpoint(left)
+            self.checkpoint(remaining)
         if not self._high_watermarks.keys().isdisjoint(gone):
             _remove_offsets(gone, self._high_watermarks)
             write_offsets(self._disk, HIGH_WATERMARK_FILE, self._high_watermarks)

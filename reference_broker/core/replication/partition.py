@@ -347,11 +347,11 @@ class Partition:
         """
         if records:
             self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
-        moved = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
+        new_high_watermark = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
         if log_start_offset > self.log_start_offset:
-            self.log.maybe_increment_log_start_offset(min(log_start_offset, moved))
-        if moved != self.high_watermark:
-            self._set_high_watermark(moved)
+            self.log.maybe_increment_log_start_offset(min(log_start_offset, new_high_watermark))
+        if new_high_watermark != self.high_watermark:
+            self._set_high_watermark(new_high_watermark)
             self._context.on_progress(self, now)
         if records:
             self._trace(RecordsAppended, self.log.log_end_offset)

@@ -60,7 +60,7 @@ class ReplicaFetcher:
     ) -> None:
         self.is_in_flight = False
         self.busy_partitions: dict[tuple[str, int], None] = {}
-        """Partitions that had records, ordered by when they first did, until `remove_partition` removes them."""
+        """Partitions that had records, in the order of their first records, until `remove_partition` removes them."""
         self._settings = settings
         self._timers = timers
         self._send = send
@@ -96,7 +96,7 @@ class ReplicaFetcher:
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Take over a partition of another fetcher. In its next response, that fetcher ignores the partition."""
+        """Take over a partition of another fetcher, which ignores the partition in its next response."""
         self._states[state.partition.key] = state
         self._request = None
 
@@ -125,7 +125,9 @@ class ReplicaFetcher:
         if not requested:
             return
         self.is_in_flight = True
-        if not self._send(request, lambda response, then: self._handle_fetch_response(requested, response, then), now):
+        if not self._send(
+            request, lambda response, later: self._handle_fetch_response(requested, response, later), now
+        ):
             self.is_in_flight = False
             self._delay_partitions((state for state, _ in requested), now)
 
@@ -219,7 +221,7 @@ class ReplicaFetcher:
         if delayed:
             self._request = None
             at_ms = now.monotonic_ms + self._settings.backoff_ms
-            self._timers.set(at_ms, lambda then: self._resume(delayed, then))
+            self._timers.set(at_ms, lambda later: self._resume(delayed, later))
 
     def _resume(self, delayed: list[PartitionFetchState], now: Now) -> None:
         for state in delayed:
@@ -232,7 +234,7 @@ class ReplicaFetcher:
     def _fetch_offset_and_truncate(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
         request = list_offsets_request(self._settings, state, timestamp)
         if not self._send(
-            request, lambda response, then: self._handle_list_offsets_response(state, timestamp, response, then), now
+            request, lambda response, later: self._handle_list_offsets_response(state, timestamp, response, later), now
         ):
             self._delay_partitions([state], now)
 

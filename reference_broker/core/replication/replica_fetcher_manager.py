@@ -37,7 +37,7 @@ record of an idle partition is more expensive."""
 
 
 class FetcherKind(Enum):
-    """Kind of a fetcher, for busy or for idle partitions; the value is the purpose of its channel."""
+    """Kind of a fetcher, for busy or for idle partitions; the purpose of its channel begins with the value."""
 
     BUSY = "replica-fetcher"
     IDLE = "replica-fetcher-quiet"

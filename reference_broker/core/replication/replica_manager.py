@@ -146,7 +146,7 @@ class ReplicaManager:
         waiting = DelayedProduce(
             {partition.key: appended.last_offset + 1},
             self.find,
-            lambda errors, then: settled(errors[partition.key], then),
+            lambda errors, later: settled(errors[partition.key], later),
         )
         if not self.wait(waiting, timeout_ms, now):
             settled(waiting.errors[partition.key], now)

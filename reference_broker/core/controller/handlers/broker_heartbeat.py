@@ -33,7 +33,7 @@ _IS_FENCED = {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
 
 @require_active
 def handle(controller: Controller, request: Request, now: Now) -> Any:
-    """Return whether the broker is fenced, caught up, and should shut down."""
+    """Return whether the broker is fenced, whether it has caught up, and whether it should shut down."""
     body, image, manager = request.body, controller.image, controller.heartbeat_manager
     check_broker_epoch(image, body.broker_id, body.broker_epoch)
     broker = image.brokers[body.broker_id]

@@ -3,7 +3,8 @@
 Follows: org.apache.kafka.controller.ClusterControlManager (KIP-631).
 
 The checks are in `controller.registrations`. The response has the broker epoch, which the broker includes in its later
-requests. The epoch is the offset of the registration, so that incarnations with the same id can be distinguished.
+requests. The epoch is the offset of the registration's first record, so that incarnations with the same id can be
+distinguished.
 
 Gaps: `previous_broker_epoch`, by which a broker reports a clean shutdown (KIP-966), is ignored.
 """

@@ -2,13 +2,15 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464, KIP-516, KIP-525).
 
-- Errors of single topics, in Kafka's order: INVALID_REQUEST(42) if a name occurs twice, INVALID_TOPIC_EXCEPTION(17),
-  TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40), then INVALID_REPLICA_ASSIGNMENT(39) for manual assignments, otherwise
-  INVALID_REPLICATION_FACTOR(38) and INVALID_PARTITIONS(37).
+- Errors of single topics, in Kafka's order: INVALID_REQUEST(42) if a name occurs twice or is `__cluster_metadata`,
+  INVALID_TOPIC_EXCEPTION(17), TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40). Then for manual assignments INVALID_REQUEST
+  if a number of partitions or a replication factor is given too, and INVALID_REPLICA_ASSIGNMENT(39). Without manual
+  assignments INVALID_REPLICATION_FACTOR(38) and INVALID_PARTITIONS(37).
 - More than 10,000 partitions in one request: POLICY_VIOLATION(44) for the whole request.
 - `validate_only` returns the same response and writes nothing.
-- A number of partitions or a replication factor of -1 selects the broker's default (KIP-464). From version 5 the
-  response has the values used and the topic's configuration (KIP-525), from version 7 the topic id (KIP-516).
+- A number of partitions or a replication factor of -1 selects the default in the controller's configuration (KIP-464).
+  From version 5 the response has the values used and the topic's configuration (KIP-525), from version 7 the topic id
+  (KIP-516).
 
 Gaps: no create-topic policy, no controller mutation quota (KIP-599).
 """

@@ -4,7 +4,8 @@ Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
 - Each resource changes as a whole or not at all. Errors, in this order: UNSUPPORTED_VERSION(35) for an unknown resource
   type, INVALID_REQUEST(42) if a resource occurs twice, UNKNOWN_SERVER_ERROR(-1) for an unknown operation,
-  INVALID_CONFIG(40) for an invalid value or an operation on a property that is not a list, then
+  INVALID_CONFIG(40) for APPEND or SUBTRACT on a property that is not a list, INVALID_TOPIC_EXCEPTION(17) or
+  INVALID_REQUEST(42) for an invalid resource name, INVALID_CONFIG(40) for an invalid value, then
   UNKNOWN_TOPIC_OR_PARTITION(3) or BROKER_ID_NOT_REGISTERED(102).
 - `validate_only` returns the same response and writes nothing.
 
