@@ -8,10 +8,10 @@ its node is known and not struck by a fault, because its client tries no other n
 produce, an ok read that returned records, or a leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends; a produce counts only from the start of the
-period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
+period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are three exceptions. A
 `cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
 A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
-strike every node.
+strike every node. An election strikes none.
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
@@ -84,7 +84,7 @@ def _reduce(log: PartitionLog) -> pa.Table:
             "if_voters_among": _texts(struck.if_voters_among),
         }
         for period in long_ones
-        if (struck := _survived(log, period)) is not None
+        if (struck := _struck_since_isr(log, period)) is not None
         for outage in _outages(log, produces, period)
     ]
     return pa.Table.from_pylist(rows, schema=_OUTAGES)
@@ -95,7 +95,7 @@ def _texts(nodes: Nodes) -> list[str] | None:
     return None if nodes is None else [str(node) for node in sorted(nodes)]
 
 
-def _survived(log: PartitionLog, period: Period) -> Struck | None:
+def _struck_since_isr(log: PartitionLog, period: Period) -> Struck | None:
     """Return the nodes that were struck since the last stable ISR; NOTHING if no node is struck in the period.
 
     Return None if the nodes or the ISR are unknown, or if too few in-sync replicas are left for acks=all.

@@ -1,7 +1,8 @@
 """`watermark-regress`: the high watermark, last stable offset or log start offset decreases within a leader epoch.
 
 Two responses are ordered only if one arrived before the request of the other was sent. The responses are rows of
-`states` that name a node and a leader epoch and come from the leader: list_offsets and fetch without error.
+`states` that have a leader epoch and come from the leader: list_offsets and fetch without error. Only responses of the
+same node in the same epoch are compared.
 """
 
 from collections.abc import Iterable
