@@ -205,9 +205,9 @@ def _operations(history: History) -> _Operations:
 def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
     """Whether each operation's transaction was certainly committed."""
     rows = np.flatnonzero(transactional)
-    _, whose = np.unique(process[rows], return_inverse=True)
-    numbers_there, which = np.unique(txn_seq[rows], return_inverse=True)
-    transaction = whose * len(numbers_there) + which
+    _, process_code = np.unique(process[rows], return_inverse=True)
+    sequences, sequence_code = np.unique(txn_seq[rows], return_inverse=True)
+    transaction = process_code * len(sequences) + sequence_code
     known = np.zeros(len(process), np.bool_)
     known[rows] = np.isin(transaction, transaction[commits[rows]])
     return known

@@ -1,5 +1,6 @@
 """Generic checker of linearizability, for any model.
 
+    from linearizability.judgement import Verdict
     from linearizability.models.compare_and_set import compare_and_set
     from linearizability.verify import Budget, check
 

@@ -86,7 +86,7 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
 
 
 def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
-    """Whether rows belong to the Kafka workload: other workloads have no call that sends or polls."""
+    """Whether rows may belong to the Kafka workload: at least one call is a `send`, a `poll` or a `txn`."""
     return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 
 

@@ -22,7 +22,7 @@ class Mark(StrEnum):
     EVIDENCE = "evidence"
     """One of the operations that show the violation."""
     BAD = "bad"
-    """The first operation that cannot be explained."""
+    """The operation that cannot be placed, or the operation of an anomaly's evidence that was invoked last."""
 
 
 class LaneKind(StrEnum):

@@ -178,7 +178,7 @@ class Part:
         )
 
     def _not_returned(self) -> Indexes:
-        """Return sends that no read returned, or that fewer reads returned than covered their offset."""
+        """Return sends that no read returned, or that not as many reads returned as covered their offset."""
         count = len(self.sends.at)
         place, counts = self._place, _has(self.reads.flags, tables.COVERED) & self._has_send
         if place is None:
