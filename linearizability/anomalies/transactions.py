@@ -139,9 +139,7 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
     )
 
 
-def _fenced(
-    rows: pa.Table, first: npt.NDArray[np.intp], transaction: npt.NDArray[np.intp], fencing: pa.Table
-) -> Flags:
+def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], transaction: npt.NDArray[np.intp], fencing: pa.Table) -> Flags:
     """Whether an init_producer_id of the transactional id was invoked after the transaction's first operation."""
     last = dict(zip(fencing["txn_id"].to_pylist(), fencing["last_op_id"].to_pylist(), strict=True))
     last_by_row = np.array([last.get(name, -1) for name in rows["txn_id"].to_pylist()], np.int64)
