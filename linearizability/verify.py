@@ -166,7 +166,7 @@ class _Scheduler:
         return reasons
 
     def _give_turn(self, competition: Competition, turn: int) -> str | None:
-        """Run a competition for `turn` steps, in pieces. Return which budget is used up, if any."""
+        """Run a competition for `turn` steps, in pieces. Return the reason to stop, if a budget is used up."""
         enough = competition.steps + turn
         while competition.finding is None and not competition.exhausted:
             left = math.ceil(min(enough - competition.steps, self._most_steps - self._steps))

@@ -1,4 +1,4 @@
-"""Context of a shard: the data about the rest of the run that its checks need.
+"""Context of a shard: the data about the whole run that its checks need.
 
 It is small, picklable and the same for every shard.
 

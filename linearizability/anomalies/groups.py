@@ -22,7 +22,7 @@ _FENCED: Final = pa.array(
 )
 _LEAVES: Final = pa.array(["close", "crash", "leave_group", "unassign", "unsubscribe"])
 DELETES_OFFSETS: Final = "(?i)^delete.*(group|offset)|^offset.*delete"
-"""Kafka has DeleteGroups and OffsetDelete; its clients use other names for them."""
+"""The operations that delete group offsets. Clients have various names for DeleteGroups and OffsetDelete."""
 _OFFSETS_ONLY: Final = "(?i)offset"
 _SHARES: Final = "share|^acknowledge"
 

@@ -24,7 +24,7 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.promise import NOT_PROMISED
 
 _PAIRS_MAX: Final = 2_000_000
-"""The number of pairs judged at once, at most; only equal offsets of one read may exceed it."""
+"""The maximum number of pairs judged at once, except that records with equal offsets stay together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ A transaction is the operations of a process with one `txn_seq`.
   failed, or an init_producer_id of the transactional id was invoked after the first operation of the transaction (by
   op_id).
 - *Open* until its commit completed. If the commit is `info`, it is open until the first read_committed read of one of
-  its records completed. In all other cases it is open until the end of the run.
+  its records completed, if there is such a read. In all other cases it is open until the end of the run.
 
 The inference needs few rows. `TRANSACTION_ROWS` has one per transaction, kind of operation and outcome, which any
 engine can build by grouping. If the commit is `info`, the time of the first read_committed read is needed too.

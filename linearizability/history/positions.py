@@ -1,9 +1,9 @@
 """Positions of reads derived from records and operations, for a history without the table `positions`.
 
 A read starts where the process's previous read in that partition ended, if the process had no assign, seek or
-assignment event since; otherwise at its own first record. It ends after its last record. Such an
-operation or event during the read or the previous one counts as one between them, because its order relative to the
-records is unknown. The derived read then starts later and covers less, which can hide an anomaly but never invent one.
+assignment event since; otherwise at its own first record. It ends after its last record. An assign, seek or assignment
+event during one of the two reads counts as one between them, because its order relative to the records is unknown. The
+derived read then starts later and covers less, which can hide an anomaly but never invent one.
 """
 
 from collections.abc import Mapping

@@ -141,7 +141,7 @@ class Log:
 class Picture:
     """One violation. `origin_ns` is the history's first moment, from which times are shown.
 
-    `bad_ns` is when the first bad operation completed, after which nothing was judged; None if there is no such moment.
+    `bad_ns` is when the bad operation completed, after which nothing was judged; None if there is no such moment.
     """
 
     title: str

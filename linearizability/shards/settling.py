@@ -126,7 +126,7 @@ def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
 
 
 def _operations(dealt: Dealt, low: int, high: int) -> pa.Table:
-    """Return operations, each once, by op_id."""
+    """Return operations, each once, sorted by op_id."""
     rows = gathered(dealt, "operations", KEYED_OPERATIONS, low, high).select(tables.OPERATIONS.names)
     _, first = np.unique(numbers(rows["op_id"], 0), return_index=True)
     return rows.take(pa.array(first))

@@ -251,9 +251,9 @@ def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
 
 
 def _unread_writers(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
-    """Return the `fresh` writers of records that a transaction did not read, although it began after the writer's end.
+    """Return the `fresh` writers that a later transaction missed; they are certainly on a cycle of G-single.
 
-    A read-write edge leads from that transaction to the writer, so the writer is certainly on a cycle of G-single.
+    A transaction that began after the writer's end did not read its record, so a read-write edge leads to the writer.
     """
     edges = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     reader, writer = graph.source[edges], graph.target[edges]

@@ -6,9 +6,9 @@ records after newer ones of another partition. So a cycle breaks a promise only 
 reads. Such a cycle is impossible: each transaction must have committed before the next one reads its records, and each
 transaction reads before it commits.
 
-The evidence of a cycle has two operations for each edge. An edge of process order or of real time has no
-operations of its own, so the first operations of its two transactions are given. The record in the evidence is that of
-the first edge with a record.
+The evidence of a cycle has two operations for each edge. An edge of process order or of real time has no operations of
+its own, so the first operations of its two transactions are given. The record in the evidence is that of the first edge
+with a record.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -2,9 +2,9 @@
 
 Each period without a fault of a node, a link or a setting is judged separately.
 
-- ISR: a period after a fault is a finding if no response in it showed a full ISR, and the response to a request that
-  was sent after the allowance showed an incomplete one. Topics whose replicas may have been moved or removed on request
-  are not judged.
+- ISR: a period after a fault is a finding if no response in it showed a full ISR, although at least one response with
+  an ISR was to a request that was sent after the allowance. Topics whose replicas may have been moved or removed on
+  request are not judged.
 - Replicas: the last `read_replica` of each node's disk is compared with those of the other nodes, between the highest
   log start and the lowest end. A read counts only if it was invoked before any fault, after the allowance, or after a
   full ISR had been returned in that period, because a node that has just restarted may have a suffix that it will
@@ -132,15 +132,15 @@ def _differing(log: PartitionLog, replicas: _Replicas) -> Int64s:
     missing = np.bincount(held, minlength=len(offsets)) < len(replicas.operations)
     if log.rules.compaction:
         missing &= _is_last_of_key(rows, group, len(offsets))
-    differs = missing | _several(group, np.where(rows.valued, rows.value, -1), len(offsets))
-    differs |= _several(group, rows.valued.astype(np.int64), len(offsets))
-    differs |= _several(group, rows.corrupt.astype(np.int64), len(offsets))
+    differs = missing | _has_several(group, np.where(rows.valued, rows.value, -1), len(offsets))
+    differs |= _has_several(group, rows.valued.astype(np.int64), len(offsets))
+    differs |= _has_several(group, rows.corrupt.astype(np.int64), len(offsets))
     known = rows.leader_epoch != NO_EPOCH
-    differs |= _several(group[known], rows.leader_epoch[known].astype(np.int64), len(offsets))
+    differs |= _has_several(group[known], rows.leader_epoch[known].astype(np.int64), len(offsets))
     return offsets[differs]
 
 
-def _several(group: Indexes, values: Int64s, count: int) -> Flags:
+def _has_several(group: Indexes, values: Int64s, count: int) -> Flags:
     """Whether each group has more than one value."""
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, group, values)

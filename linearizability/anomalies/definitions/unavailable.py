@@ -27,8 +27,8 @@ The allowance after each start and end of a fault is thirty seconds plus twice t
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. The partition is not judged if any of this is unknown, or if any fault of the run may have lost its content.
-Produces that ended after a deletion of the topic may have begun do not count.
+Choices. The partition is not judged if any of these facts is unknown, or if any fault of the run may have lost its
+content. Produces that ended after a deletion of the topic may have begun do not count.
 """
 
 from collections.abc import Iterable, Iterator

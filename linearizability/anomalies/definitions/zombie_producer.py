@@ -4,9 +4,8 @@ Choices. Of one producer id the higher epoch is newer. Another id is newer if it
 that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
 in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first
 commit of its transaction, and something was acknowledged in the transaction. Clients complete an empty transaction
-without a request.
-If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may have been lost,
-so a write by a fenced producer is permitted.
+without a request. If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence
+may have been lost, so a write by a fenced producer is permitted.
 """
 
 from collections.abc import Iterable
@@ -27,7 +26,7 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 NAME = "zombie-producer"
 _STATE_TOPIC: Final = "__transaction_state"
 _UNKNOWN: Final = -(2**63)
-"""An unknown time of allocation, or no transaction."""
+"""An unknown time of allocation (before every time), or no transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def _uses(rows: pa.Table) -> _Uses:
 
 
 def _newer_epoch_was_used(uses: _Uses) -> Flags:
-    """Whether, per use, one of the same producer id with a higher epoch had completed before it was invoked."""
+    """Whether, per use, a use of the same producer id with a higher epoch had completed before it was invoked."""
     count = len(uses.txn)
     is_invocation = np.repeat([True, False], count)
     time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
