@@ -119,9 +119,9 @@ def _struck_since_isr(log: PartitionLog, period: Period) -> Struck | None:
 
 def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[dict[str, Any]]:
     operations = log.rows.operations
-    of_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
+    maybe_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
     invoke_ns, complete_ns = operations.invoke_ns[produces], operations.complete_ns[produces]
-    counts = ~(operations.sent_once[produces] & of_struck)
+    counts = ~(operations.sent_once[produces] & maybe_struck)
     counts &= (complete_ns > period.begin_ns) & (complete_ns < min(period.end_ns, log.deleted_from_ns))
     own, served_ns = produces[counts], log.once(_served_ns)
     if not len(own):
