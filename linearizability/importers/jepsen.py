@@ -62,7 +62,7 @@ Place = tuple[str, int]
 def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
     """Convert the rows of a file to a history in memory.
 
-    Raises HistoryError with the line, NotARunError if no call is one of DATA_CALLS, as in other workloads.
+    Raises HistoryError with the line, NotARunError if no call is one of DATA_CALLS.
     """
     calls, nemesis = pair_rows(path, rows)
     if not any(call.f in DATA_CALLS for call in calls):
