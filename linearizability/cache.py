@@ -1,10 +1,11 @@
 """Cache directory of the user, and verification of the files built into it before they are executed.
 
 A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. So its
-hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of each file in
-`NAME.sha256` beside it, in the format of `sha256sum`. Before each use the files are compared with that record. A file
-is rejected if it is a symbolic link, belongs to another user, or can be written by a group or by every user. The
-permission of others to write is removed when a file is moved into the cache, so that the umask does not matter.
+hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of a file, or of each
+file in a directory, in `NAME.sha256` beside it. Before each use the files are compared with that record. A file is
+rejected if the file, its record or their directory is a symbolic link, belongs to a user other than this one and root,
+or can be written by a group or by every user. The permission of others to write is removed when a file is moved into
+the cache, so that the umask does not matter.
 """
 
 import fcntl
@@ -83,7 +84,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _hashes(path: Path) -> str:
-    """Return a line for each file: its hash and its path relative to the directory."""
+    """Return the hash of a file; for a directory, a line for each file: its hash and its path in the directory."""
     if not path.is_dir():
         return f"{sha256_of(path)}\n"
     return "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in _files(path))

@@ -33,7 +33,7 @@ from linearizability.verify import Budget, SubhistoryVerdict, Verification, chec
 
 NOT_LINEARIZABLE: Final = "not-linearizable"
 EXPLANATION_STEPS: Final = 500_000
-"""The maximum number of steps for the explanation of a violation: a few seconds."""
+"""The approximate number of steps for each part of an explanation (`explain`), at most: a few seconds."""
 
 Place = tuple[str, str | None, int]
 """Topic, topic id, partition."""

@@ -47,7 +47,7 @@ class ClassArchive:
         return () if rejection_reason(self.path) else (f"-XX:SharedArchiveFile={self.path}", *_QUIET)
 
     def make(self, run: Callable[[Sequence[str]], str]) -> Path:
-        """Make the archive unless it exists.
+        """Make the archive unless it exists and is unchanged.
 
         :param run: function that runs a JVM with the given options until it exits, and returns its last line of output.
         :raises ClassArchiveError: the JVM wrote no archive, or the cache cannot be written.

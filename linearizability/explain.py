@@ -81,8 +81,8 @@ class Explanation:
 def explain(prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int) -> Explanation:
     """Return the evidence against a timeline in which `blocked` cannot be placed.
 
-    Shrinking and the search for partial linearizations take about `steps` steps each. In a long history, that search
-    may take up to `STEPS_PER_EVENT` steps per event instead.
+    Shrinking and the search for partial linearizations take about `steps` steps each. In a long history, the search may
+    take up to `STEPS_PER_EVENT` steps per event instead.
     """
     small = shrink(timeline, blocked, steps)
     return Explanation(

@@ -75,7 +75,7 @@ class Finding:
     steps: str = ""
     """Each request of the shortest script with its decoded response, for a script of single requests."""
     blocked_by: str = ""
-    """The requirement that reported the same failure of a plain request. The verdict of this requirement is unknown."""
+    """The requirement that reported the same failure of a plain request, so that the verdict of this one is unknown."""
     beside: str = ""
     """The target whose different responses decided the verdict, if the rules of the requirement did not.
 

@@ -43,7 +43,7 @@ def isolate(directory: Path | str) -> None:
     own = [
         entry
         for place, entry in enumerate(sys.path)
-        if entry not in listed and not (place == 0 and _is_the_users(entry))
+        if entry not in listed and not (place == 0 and _is_working_directory(entry))
     ]
     isolate_children()
     if first not in own or first not in _site_directories():
@@ -57,7 +57,7 @@ def isolate_children() -> None:
     This is for processes that a library starts, such as those of `multiprocessing` and Spark's Python workers.
     """
     os.environ[_SAFE_PATH] = "1"
-    if kept := os.pathsep.join(entry for entry in _entries() if not _is_the_users(entry)):
+    if kept := os.pathsep.join(entry for entry in _entries() if not _is_working_directory(entry)):
         os.environ[_PYTHON_PATH] = kept
     else:
         os.environ.pop(_PYTHON_PATH, None)
@@ -69,7 +69,7 @@ def _entries() -> Iterator[str]:
         yield from map(os.path.abspath, given.split(os.pathsep))
 
 
-def _is_the_users(entry: str) -> bool:
+def _is_working_directory(entry: str) -> bool:
     """Whether an entry of the import path is the working directory and not this installation."""
     with suppress(OSError):
         return Path(entry).samefile(os.curdir) and not Path(entry).samefile(_INSTALLATION)

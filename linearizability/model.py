@@ -3,10 +3,11 @@
 A model is a handful of functions, none of which may change its arguments. States are immutable and hashable, and two
 equal inputs are treated alike.
 
+    WRONG = Rejected("counted wrong")
     counter = Model(
         name="counter",
         init=lambda: 0,
-        step=lambda state, input, output: state + input if output in (UNKNOWN, state) else Rejected("counted wrong"),
+        step=lambda state, input, output: state + input if output in (UNKNOWN, state) else WRONG,
     )
 
 A model with several possible next states sets `nondeterministic=True`; `init` and `step` then return a tuple of states.

@@ -1,9 +1,9 @@
 """Check of one partition of a Kafka history as a linearizable log: exact, in the time to read and sort its columns.
 
 `search.log_order` defines what is judged. The check for anomalies is more detailed, and permits what Kafka permits
-after faults; this check decides only whether a valid order exists. For a topic with retention, compaction or
-deleted records it does not check that reads returned every record. For a transaction that is not known to be committed
-it does not check whether read_committed reads returned its records.
+after faults; this check decides only whether a valid order exists. It does not check that reads returned every record
+if the topic has retention or compaction, or if any operation of the run may have deleted a topic or records. For a
+transaction that is not known to be committed it does not check whether read_committed reads returned its records.
 
 It raises HistoryError, instead of judging, for a log with tombstones and for a log of a topic that was created again.
 If no record has the topic's id, it also does so for a log that was used after its topic may have been deleted.
@@ -205,9 +205,9 @@ def _operations(history: History) -> _Operations:
 def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
     """Whether each operation's transaction was certainly committed."""
     rows = np.flatnonzero(transactional)
-    _, whose = np.unique(process[rows], return_inverse=True)
-    numbers_there, which = np.unique(txn_seq[rows], return_inverse=True)
-    transaction = whose * len(numbers_there) + which
+    _, process_code = np.unique(process[rows], return_inverse=True)
+    sequences, sequence_code = np.unique(txn_seq[rows], return_inverse=True)
+    transaction = process_code * len(sequences) + sequence_code
     known = np.zeros(len(process), np.bool_)
     known[rows] = np.isin(transaction, transaction[commits[rows]])
     return known

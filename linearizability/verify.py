@@ -1,5 +1,6 @@
 """Generic checker of linearizability, for any model.
 
+    from linearizability.judgement import Verdict
     from linearizability.models.compare_and_set import compare_and_set
     from linearizability.verify import Budget, check
 
@@ -165,7 +166,7 @@ class _Scheduler:
         return reasons
 
     def _give_turn(self, competition: Competition, turn: int) -> str | None:
-        """Run a competition for `turn` steps, in pieces. Return which budget is used up, if any."""
+        """Run a competition for `turn` steps, in pieces. Return the reason to stop, if a budget is used up."""
         enough = competition.steps + turn
         while competition.finding is None and not competition.exhausted:
             left = math.ceil(min(enough - competition.steps, self._most_steps - self._steps))

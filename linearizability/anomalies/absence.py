@@ -1,18 +1,18 @@
 """The valid reasons for a record to be missing from a read.
 
-The record was aborted; or it is below a log start offset that was returned, or requested by DeleteRecords, before the
-read completed; or retention or compaction may have removed it; or its topic was deleted; or the read is read_committed
-and the record is at or beyond the last stable offset, or in a transaction that is still open.
+The record was aborted; or it is below a log start offset whose request was sent before the read completed; or
+retention or compaction may have removed it; or its topic was deleted; or the read is read_committed and the record is
+at or beyond the last stable offset, or in a transaction that is still open.
 
-Choices. A log start offset in a response counts from when its request was sent; a DeleteRecords and a deletion of a
-topic count from their invocation, because each may have taken effect then. A topic has retention if
-`retention.ms` is below Kafka's default of 7 days, or if `retention.bytes` is set, on the topic or the cluster. The
-default is assumed never to take effect during a run: timestamps are not read, so a client that sends records older than
-7 days should set `retention.ms=-1`. Retention removes records from the start of the log only, so it does not explain a
-gap above a record that the same read returned. Compaction may remove a record if another one with the same key, or a
-second copy of the record, stands above it. An aborted record above it does not count, nor does a failed one that no
-read returned. Compaction may remove any tombstone; records without a key stay. A read of unknown isolation is judged as
-if it were read_committed.
+Choices. A log start offset counts from when its request was sent, whether a response returned it or DeleteRecords
+requested it. A deletion of a topic counts from its invocation. Each may have taken effect then. A topic has retention
+if its `cleanup.policy` contains `delete`, and if `retention.ms` is below Kafka's default of 7 days or `retention.bytes`
+is set, on the topic or the cluster. The default of 7 days is assumed never to take effect during a run: timestamps are
+not read, so a client that sends records older than 7 days should set `retention.ms=-1`. Retention removes records from
+the start of the log only, so it does not explain a gap above a record that the same read returned. Compaction may
+remove a record if another one with the same key, or a second copy of the record, stands above it. An aborted record
+above it does not count, nor does a failed one that no read returned. Compaction may remove any tombstone; records
+without a key stay. A read of unknown isolation is judged as if it were read_committed.
 """
 
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ from linearizability.judgement import Anomaly
 
 
 def _definitions() -> Iterator[Definition | RunDefinition]:
-    """Yield the definitions: the modules by name, and those of a module in its own order."""
+    """Yield the definitions by the name of their module, and within a module in the order of its source."""
     for found in pkgutil.iter_modules(definitions.__path__, f"{definitions.__name__}."):
         for value in vars(importlib.import_module(found.name)).values():
             yield from (each for each in _listed(value) if isinstance(each, Definition | RunDefinition))

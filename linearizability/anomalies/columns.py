@@ -69,7 +69,7 @@ class OperationColumns(_Columns):
     not_served: Flags
     """Whether it failed because no broker served it, according to its error."""
     sent_once: Flags
-    """Whether it is known to have been sent once, to one node, by a client that does not look for the leader."""
+    """Whether it is known to have been sent only once (`attempts` is 1), so that no other node was tried."""
 
 
 @dataclass(frozen=True, slots=True)

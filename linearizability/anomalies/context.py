@@ -1,4 +1,4 @@
-"""Context of a shard: the data about the rest of the run that its checks need.
+"""Context of a shard: the data about the whole run that its checks need.
 
 It is small, picklable and the same for every shard.
 
@@ -35,7 +35,10 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class LogStartRequest:
-    """A delete_records that may have succeeded: records below `offset` may be removed from `invoke_ns` on."""
+    """A delete_records that may have succeeded: records below `offset` may be removed from `invoke_ns` on.
+
+    An `offset` of -1 stands for the high watermark.
+    """
 
     topic: str
     topic_id: str | None
@@ -56,7 +59,7 @@ class Context:
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moves_ns: Mapping[int, Int64s] = field(default_factory=dict)
-    """Per process, sorted, the times of its assignments and seeks."""
+    """Per process, sorted, the times of its operations in `positions.MOVES` and of its assignment events."""
     producers_opened: Mapping[int, Int64s] = field(default_factory=dict)
     """Per process, sorted, the op_ids of its init_producer_id. Each of them begins another producer of the process."""
     derives_positions: bool = False

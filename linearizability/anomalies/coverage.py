@@ -64,7 +64,7 @@ def coverage_of(log: LogColumns, moves_ns: Mapping[int, Int64s] | None) -> Cover
 def _recorded(positions: PositionColumns, operations: int) -> Coverage:
     rows = positions.take(positions.is_read & (positions.before < positions.after))
     rows = rows.take(np.lexsort((rows.before, rows.operation)))
-    # The highest end so far inside an operation: a running maximum of ranks that restart with each operation.
+    # The highest end so far inside an operation: a running maximum of ranks, which restarts with each operation.
     ends, rank = np.unique(rows.after, return_inverse=True)
     running = np.maximum.accumulate(rows.operation.astype(np.int64) * len(ends) + rank)
     first = np.ones(len(rows), np.bool_)

@@ -1,6 +1,6 @@
 """Gathering of the rows of a run, or of some of its topic partitions, into logs for `anomalies.catalogue`.
 
-Every engine uses it: the local one with all rows of a run, a distributed one with those of a bucket of topic
+Every engine uses it: the local one with all rows of a run, a distributed one with the rows of some topic
 partitions. Rows are read once, batch by batch, into compact arrays (about 50 bytes a record), which are then grouped by
 topic partition. A shard consists of the logs of one topic name and partition, one log per topic id.
 """
@@ -104,7 +104,7 @@ class _Records(_Placed):
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = source.count("records")
-        # Each of the two has room for all rows, because pages that are never written to take no memory.
+        # Each direction has room for all rows, because pages that are never written to take no memory.
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):

@@ -7,8 +7,8 @@ transaction is not known to be committed.
 
 Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
 markers are written. So the commit counts as ended only for a fetch that waits for the markers (read_committed, which
-requires stable offsets, KIP-447). A partition is not judged if its topic was deleted or its rows may belong to several
-incarnations. A group is not judged if some of its offsets may have been deleted on request, if
+requires stable offsets, KIP-447). A partition is not judged if its topic may have been deleted, or if its rows may
+belong to several incarnations. A group is not judged if some of its offsets may have been deleted on request, if
 `offsets.retention.minutes` was below Kafka's default of 7 days, or if it has a commit of unknown offset.
 """
 
@@ -75,7 +75,7 @@ def judged_groups(log: PartitionLog) -> list[str]:
 
 
 def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Anomaly]:
-    """Return the findings; each counts groups and partitions, each at the offset that should have been found.
+    """Return the finding, if any; it counts groups, with the offset that should have been found for each.
 
     :param found: describes what the first fetch found.
     """
@@ -99,7 +99,7 @@ def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
 
 
 def level(log: PartitionLog) -> Verdict:
-    """Return the verdict: a lost commit is permitted only if the coordinator's log could have lost content."""
+    """Return the verdict of a finding: permitted if the coordinator's log could have lost content, else a violation."""
     return Verdict.VIOLATION if log.context.keeps_content(OFFSETS_TOPIC) else Verdict.PERMITTED
 
 

@@ -22,7 +22,7 @@ _FENCED: Final = pa.array(
 )
 _LEAVES: Final = pa.array(["close", "crash", "leave_group", "unassign", "unsubscribe"])
 DELETES_OFFSETS: Final = "(?i)^delete.*(group|offset)|^offset.*delete"
-"""Kafka has DeleteGroups and OffsetDelete; its clients use other names for them."""
+"""The operations that delete group offsets. Clients have various names for DeleteGroups and OffsetDelete."""
 _OFFSETS_ONLY: Final = "(?i)offset"
 _SHARES: Final = "share|^acknowledge"
 
@@ -76,14 +76,14 @@ def groups_of(table: pa.Table) -> Groups:
     """Return the groups of rows of `operations` (GROUP_FIELDS)."""
     gone = pc.or_(is_in(table["error"], _FENCED), pc.is_in(table["f"], value_set=_LEAVES))
     deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
-    of_groups = pc.and_(deletes, pc.invert(pc.match_substring_regex(table["f"], _OFFSETS_ONLY)))
+    deletes_groups = pc.and_(deletes, pc.invert(pc.match_substring_regex(table["f"], _OFFSETS_ONLY)))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
     return Groups(
         departures=tuple(_departure(row) for row in table.filter(gone).to_pylist()),
         deleted=frozenset(table["group"].filter(deletes).to_pylist()),
         deletions=tuple(
             GroupDeletion(row["group"], row["invoke_ns"], _complete_ns(row))
-            for row in table.filter(of_groups).to_pylist()
+            for row in table.filter(deletes_groups).to_pylist()
         ),
         shared=frozenset(table["group"].filter(pc.match_substring_regex(table["f"], _SHARES)).to_pylist()),
         last_seen_ns=last_seen_ns(seen, "at"),

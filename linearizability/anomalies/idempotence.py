@@ -120,8 +120,8 @@ def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[i
     reads, complete_ns = log.rows.reads, log.rows.operations.complete_ns
     rows = np.flatnonzero(among & records[log.read_ids])
     rows = rows[np.lexsort((reads.offset[rows], log.read_ids[rows]))]
-    for record, of_record in groupby(rows.tolist(), key=lambda row: int(log.read_ids[row])):
-        copies = [list(of_copy) for _, of_copy in groupby(of_record, key=lambda row: int(reads.offset[row]))]
+    for record, record_rows in groupby(rows.tolist(), key=lambda row: int(log.read_ids[row])):
+        copies = [list(copy_rows) for _, copy_rows in groupby(record_rows, key=lambda row: int(reads.offset[row]))]
         yield (
             record,
             [

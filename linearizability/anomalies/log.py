@@ -1,9 +1,9 @@
 """Log of one topic partition of one topic id, with its rows merged into records: the input of every check.
 
-A record is identified by its value, or a tombstone, which has no value, by its key and offset. A sent tombstone cannot
-be matched with a read in four cases:
+A record is identified by its value. A tombstone has no value, so it is identified by its key and offset. A sent
+tombstone cannot be matched with a read in four cases:
 
-- It was not acknowledged.
+- It was not acknowledged, or its offset is unknown.
 - It was acknowledged with less than acks=all, because another tombstone of its key may stand at that offset later.
 - Several tombstones of its key were acknowledged at its offset.
 - The log could have lost content, because a lost tombstone may have had the same key and offset.
@@ -104,14 +104,14 @@ class PartitionLog:
         self.rules = context.rules(rows.topic)
         self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
         self.explained_values = np.empty(0, np.int64) if explained_values is None else explained_values
-        """Sorted values that may have been sent to this log, because the topic id of their sends is unknown."""
+        """Sorted values that may have been sent to this log: the topic id of their sends or of this log is unknown."""
         self._results: dict[Callable[..., Any], Any] = {}
 
-    def once(self, of: Callable[["PartitionLog"], Result]) -> Result:
+    def once(self, function: Callable[["PartitionLog"], Result]) -> Result:
         """Return a function's result for this log, computed on first use."""
-        if of not in self._results:
-            self._results[of] = of(self)
-        result: Result = self._results[of]
+        if function not in self._results:
+            self._results[function] = function(self)
+        result: Result = self._results[function]
         return result
 
     @cached_property

@@ -24,7 +24,7 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.promise import NOT_PROMISED
 
 _PAIRS_MAX: Final = 2_000_000
-"""The maximum number of pairs judged at once."""
+"""The maximum number of pairs judged at once, except that records with equal offsets stay together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | N
 
 
 def _suspects(log: PartitionLog, eligible: Flags) -> Indexes:
-    """Return the eligible records that some read may not have returned, sorted by offset."""
+    """Return the eligible records that some read may have missed, sorted by offset."""
     suspects = np.flatnonzero(eligible & (log.once(_has_deficit) | log.once(_shares_offset)))
     return suspects[np.argsort(log.records.offset[suspects], kind="stable")]
 
@@ -107,7 +107,7 @@ def _times_returned(log: PartitionLog) -> Int64s:
     there = np.flatnonzero(reads.offset == log.records.offset[ids])
     step = np.diff(reads.operation[there])
     rising = (step > 0) | ((step == 0) & (np.diff(reads.offset[there]) > 0))
-    if not np.all(rising):  # A read may have returned one record twice; once counts.
+    if not np.all(rising):  # A read that returned one record twice counts once.
         keys = ids[there].astype(np.int64) * len(log.rows.operations) + reads.operation[there]
         there = there[np.unique(keys, return_index=True)[1]]
     there = there[log.coverage.holds(reads.operation[there].astype(np.intp), reads.offset[there])]
@@ -115,7 +115,7 @@ def _times_returned(log: PartitionLog) -> Int64s:
 
 
 def _shares_offset(log: PartitionLog) -> Flags:
-    """Whether another record was read or acknowledged at a record's offset."""
+    """Whether, per record, another record has the same offset or was read there."""
     records, reads = log.records, log.rows.reads
     elsewhere = (reads.offset != NO_OFFSET) & (reads.offset != records.offset[log.read_ids])
     own = records.offset[records.offset != NO_OFFSET]
@@ -274,7 +274,7 @@ def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None
 def _readable(log: PartitionLog, healed_ns: int | None) -> Flags:
     """Whether an acknowledged record was returned at its offset by a read that was sent after healing.
 
-    Then an end offset below it is wrong, and the record is not lost: `stale-end-offset` reports the response.
+    Then an end offset at or below it is wrong, and the record is not lost: `stale-end-offset` reports the response.
     """
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     there = reads.offset == records.offset[log.read_ids]

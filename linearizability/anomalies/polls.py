@@ -1,8 +1,9 @@
 """Steps of consumers through a log, from one poll to the next.
 
-A step leads from the position where a poll left a consumer to the position where the next poll began. After a seek,
-reset or assignment event the consumer may be anywhere. So there is no step if the process had, or may have had, such an
-event between the two polls. Only polls count, because a fetch names the offset from which it reads.
+A step leads from the position where a poll left a consumer to the position where the next poll began. After an
+operation such as seek or assign, a reset or an assignment event the consumer may be anywhere. So there is no step if
+the process had, or may have had, one of these between the two polls. Only polls count, because a fetch names the offset
+from which it reads.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """The promise table: whether, and for how long, Kafka promises to keep a committed record.
 
 The rows of the table are `RULES`, which [promises](promises.md) shows: the first rule that fits decides. The checks
-evaluate it for each topic partition, whenever a fault, a setting or the ISR changes.
+evaluate the table for each topic partition, at every moment at which a loss of content or unclean elections start to
+count, or a loss no longer counts.
 
 Choices that the table leaves open. A promise ends at the first moment at or after the commit at which a rule releases
 the record, so a loss shown *before* a power cut is still a violation. A loss of content on a replica counts from the

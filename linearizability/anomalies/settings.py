@@ -1,10 +1,10 @@
 """Kafka properties in force on a topic, from `run.json` and the faults of kind `configuration`.
 
 A topic's own setting overrides that of the cluster, which may have a different name (`log.retention.ms`). The setting
-of the cluster overrides Kafka's default. A change during the run is a row of `faults`. Its target is the topic; any
-other target means the cluster. Its argument is a JSON object, or `property=value`, several of them separated by commas.
-The checks consider *every* value that was in force at some time, and use the one that promises least, because the
-effect of an earlier value cannot be undone.
+of the cluster overrides Kafka's default. A change during the run is a row of `faults`. Its target is a topic of
+`run.json` (`NAME`, `topic:NAME` or `topic=NAME`); any other name means the cluster. Its argument is a JSON object, or
+`property=value`, several of them separated by commas. The checks consider *every* value that was in force at some time,
+and use the one that promises least, because the effect of an earlier value cannot be undone.
 """
 
 import json

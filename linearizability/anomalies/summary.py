@@ -64,7 +64,7 @@ class Summary:
     moved: frozenset[str | None] = frozenset()
     """See `Context.moved`."""
     moves: tuple[tuple[int, int], ...] = ()
-    """(process, time) of each seek, assign and assignment event. Afterwards a consumer may read from elsewhere."""
+    """(process, time) of each operation in MOVES and each assignment event. Then a consumer may read from elsewhere."""
     producers_opened: tuple[tuple[int, int], ...] = ()
     """(process, op_id) of every init_producer_id."""
 

@@ -8,7 +8,7 @@ A transaction is the operations of a process with one `txn_seq`.
   failed, or an init_producer_id of the transactional id was invoked after the first operation of the transaction (by
   op_id).
 - *Open* until its commit completed. If the commit is `info`, it is open until the first read_committed read of one of
-  its records completed. In all other cases it is open until the end of the run.
+  its records completed, if there is such a read. In all other cases it is open until the end of the run.
 
 The inference needs few rows. `TRANSACTION_ROWS` has one per transaction, kind of operation and outcome, which any
 engine can build by grouping. If the commit is `info`, the time of the first read_committed read is needed too.
@@ -114,51 +114,53 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
     rows = rows.sort_by([("process", "ascending"), ("txn_seq", "ascending"), ("first_op_id", "ascending")])
     process, txn_seq = _int64s(rows, "process"), _int64s(rows, "txn_seq")
     first = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(txn_seq) != 0))[: len(process)])
-    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(process))))
+    transaction = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(process))))
 
     def some(f: str, *outcomes: str) -> Flags:
         mask = pc.equal(rows["f"], f)
         if outcomes:
             mask = pc.and_(mask, pc.is_in(rows["outcome"], pa.array(outcomes)))
         flags = np.zeros(len(first), np.bool_)
-        flags[of[mask.to_numpy(zero_copy_only=False)]] = True
+        flags[transaction[mask.to_numpy(zero_copy_only=False)]] = True
         return flags
 
     commit_ok, commit_unknown = some("commit_txn", "ok"), some("commit_txn", "info")
-    ended = some("abort_txn") | some("commit_txn", "fail") | _fenced(rows, first, of, fencing)
+    ended = some("abort_txn") | some("commit_txn", "fail") | _fenced(rows, first, transaction, fencing)
     return Transactions(
         process=process[first],
         txn_seq=txn_seq[first],
         committed=commit_ok,
         aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
         undecided=commit_unknown & ~commit_ok,
-        commit_begun_ns=_first_commit_ns(rows, of, len(first), "invoke_ns", "ok", "info"),
-        open_until_ns=_first_commit_ns(rows, of, len(first), "complete_ns", "ok"),
-        first_op_id=_lowest(_int64s(rows, "first_op_id"), of, len(first)),
-        begin_ns=_lowest(_int64s(rows, "invoke_ns"), of, len(first)),
+        commit_begun_ns=_first_commit_ns(rows, transaction, len(first), "invoke_ns", "ok", "info"),
+        open_until_ns=_first_commit_ns(rows, transaction, len(first), "complete_ns", "ok"),
+        first_op_id=_lowest(_int64s(rows, "first_op_id"), transaction, len(first)),
+        begin_ns=_lowest(_int64s(rows, "invoke_ns"), transaction, len(first)),
     )
 
 
-def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp], fencing: pa.Table) -> Flags:
+def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], transaction: npt.NDArray[np.intp], fencing: pa.Table) -> Flags:
     """Whether an init_producer_id of the transactional id was invoked after the transaction's first operation."""
     last = dict(zip(fencing["txn_id"].to_pylist(), fencing["last_op_id"].to_pylist(), strict=True))
     last_by_row = np.array([last.get(name, -1) for name in rows["txn_id"].to_pylist()], np.int64)
     last_by_transaction = np.full(len(first), -1, np.int64)
-    np.maximum.at(last_by_transaction, of, last_by_row)
-    return last_by_transaction > _lowest(_int64s(rows, "first_op_id"), of, len(first))
+    np.maximum.at(last_by_transaction, transaction, last_by_row)
+    return last_by_transaction > _lowest(_int64s(rows, "first_op_id"), transaction, len(first))
 
 
-def _first_commit_ns(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
+def _first_commit_ns(
+    rows: pa.Table, transaction: npt.NDArray[np.intp], count: int, time: str, *outcomes: str
+) -> Int64s:
     """Return the lowest time of each transaction's commits with some outcomes; NEVER_NS if there is none."""
     is_commit = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.is_in(rows["outcome"], pa.array(outcomes)))
     chosen = is_commit.to_numpy(zero_copy_only=False)
-    return _lowest(_int64s(rows, time)[chosen], of[chosen], count)
+    return _lowest(_int64s(rows, time)[chosen], transaction[chosen], count)
 
 
-def _lowest(values: Int64s, of: npt.NDArray[np.intp], count: int) -> Int64s:
+def _lowest(values: Int64s, transaction: npt.NDArray[np.intp], count: int) -> Int64s:
     """Return the lowest value of each transaction, NEVER_NS if there is none."""
     lowest = np.full(count, NEVER_NS, np.int64)
-    np.minimum.at(lowest, of, values)
+    np.minimum.at(lowest, transaction, values)
     return lowest
 
 

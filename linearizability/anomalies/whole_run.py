@@ -1,7 +1,7 @@
 """Anomalies that span topic partitions: their definition, and the facts from which they are judged.
 
-No engine holds a whole run at once. Each shard is reduced to *facts*, an Arrow table with few rows per transaction or
-none. The definition is then applied once, to the context and the tables of all shards, concatenated in any order. Facts
+No engine holds a whole run at once. Each log is reduced to *facts*, an Arrow table with few rows, often none. The
+definition is then applied once, to the context and the tables of all shards, concatenated in any order. Facts
 name operations by op_id, because a shard's indexes have no meaning outside it.
 """
 
@@ -43,11 +43,11 @@ class WholeRun:
     facts: FactTables
     _results: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
-    def once(self, of: Callable[["WholeRun"], Result]) -> Result:
+    def once(self, function: Callable[["WholeRun"], Result]) -> Result:
         """Return a function's result for the run, computed on first use."""
-        if of not in self._results:
-            self._results[of] = of(self)
-        result: Result = self._results[of]
+        if function not in self._results:
+            self._results[function] = function(self)
+        result: Result = self._results[function]
         return result
 
 
@@ -84,6 +84,6 @@ def concatenate(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Anomaly]:
-    """Return the finding of one verdict, if there is any, with one piece of evidence for each counted item."""
+    """Yield the finding of one verdict, if there is any, given one piece of evidence for each counted item."""
     if evidence:
         yield Anomaly(name, verdict, len(evidence), lowest_evidence(evidence))

@@ -11,7 +11,7 @@ from linearizability.history import layout
 from linearizability.history.schema import SCHEMAS
 
 ROW_GROUP_ROWS: Final = 131_072
-"""Large enough for a fast scan, and small enough that a dozen row groups fit in memory easily."""
+"""Rows in a row group: enough for a fast scan, and so few that a dozen row groups fit in memory easily."""
 
 
 def compact(history_dir: Path) -> None:

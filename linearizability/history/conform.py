@@ -12,7 +12,10 @@ from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import COLUMNS, SCHEMAS
 
 ROWS_PER_BYTE_MAX: Final = 10_000
-"""Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most a few hundred rows per byte."""
+"""The maximum number of rows per byte of a file.
+
+Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most a few hundred.
+"""
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
 """The maximum size of the texts of one column in a batch of rows."""
 _RESERVED_BYTES_MAX: Final = 64 * 2**20
@@ -76,7 +79,7 @@ def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:
 def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
     """Return the rows with exactly the types of the format; `first_row` is the place of the first one in its file.
 
-    Raises HistoryError for a number that does not fit.
+    Raises HistoryError for a value that does not fit.
     """
     schema = SCHEMAS[name]
     fields = [schema.field(column) for column in table.column_names]

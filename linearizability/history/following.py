@@ -3,7 +3,7 @@
 A writer's flushes are closed, numbered files; at the end it merges the files of a table into one, in their order
 (`layout`, `compaction`). So a position in a table is a number of rows, which stays valid when the files are merged.
 Each call returns complete flushes of all tables, so that the rows returned so far are a valid history. Unfinished
-operations are returned when they end, or when their writer has ended.
+operations are returned when they end, or when the writer is closed. If the writer is killed, they are never returned.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -7,8 +7,8 @@ of one table's rows, in the table's order, with LZ4 buffers; the schema's metada
 - `kafkatrial.number`: 0, 1, 2, … in the run, without a gap; a message that comes twice counts once;
 - `kafkatrial.table`: a table of the history, or `run`: one row, whose column `document` is `run.json`.
 
-The first and the last message have the table `run`. In the last message, `complete` is true. While that message is
-missing, the run is in progress or was killed, and all of its messages so far are valid.
+The first and the last message have the table `run`. If the run ended on its own, `complete` is true in the last one.
+While it is not true in any message, the run is in progress or was cut short, and all of its messages so far are valid.
 """
 
 import json

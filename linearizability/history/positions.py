@@ -1,9 +1,9 @@
 """Positions of reads derived from records and operations, for a history without the table `positions`.
 
-A read starts where the process's previous read in that partition ended, if the process had no assign, seek or
-assignment event since; otherwise at its own first record. It ends after its last record. Such an
-operation or event during the read or the previous one counts as one between them, because its order relative to the
-records is unknown. The derived read then starts later and covers less, which can hide an anomaly but never invent one.
+A read starts where the process's previous read in that partition ended, if the process had no move since; otherwise at
+its own first record. It ends after its last record. A move is an operation in `MOVES` or an assignment event. A move
+during one of the two reads counts as one between them, because its order relative to the records is unknown. The
+derived read then starts later and covers less, which can hide an anomaly but never invent one.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Reads:
 def derive_befores(reads: Reads, moves_ns: Mapping[int, Numbers]) -> Numbers:
     """Return the position at which each read started. Each read ended at `last + 1`.
 
-    `moves_ns` has the times of assignments and seeks of each process, sorted.
+    `moves_ns` has the times of the moves of each process, sorted.
     """
     befores = reads.first.copy()
     continued = np.flatnonzero(_follows(reads, moves_ns))

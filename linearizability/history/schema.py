@@ -1,8 +1,8 @@
 """The eight tables of a history, format version 1, column by column.
 
 This module is the only definition: writer, reader, validator and the public page `docs/history-format.md` follow it.
-A table is written with exactly these Arrow types. In Arrow every column may be null; whether the format permits a null
-is `Column.required`, which the validator checks.
+A table is written with exactly these Arrow types. In Arrow every column may be null; `Column.required` is whether the
+format forbids a null, which the validator checks.
 """
 
 from dataclasses import dataclass

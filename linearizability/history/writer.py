@@ -3,8 +3,8 @@
 Callers put events into one queue: an operation or a fault began or ended, or rows. A thread takes a prefix of the queue
 every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because the flushed events are
 always a prefix of all events, the history on disk could have ended there: it has no read without the operation that
-sent the record, and no effect of a fault without the fault. Only that thread writes, so a KeyboardInterrupt in a
-caller's thread loses nothing.
+sent the record, and no effect of a fault without the fault. Only that thread writes the rows, so a KeyboardInterrupt in
+a caller's thread loses nothing.
 
 Memory is bounded: a caller waits if `QUEUE_ROWS_MAX` rows are queued. Files are flushed to the operating system but not
 synced, so they do not survive a power cut of the test machine.

@@ -14,9 +14,9 @@ The objects have the members of `Operation` or `Event`, with the same defaults.
 
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; in a completion
 with type ok, `value` is the result. A compare-and-set with type ok wrote its value; one with type fail has no effect.
-In a log of independent keys each `value` is a pair of the key and the value, also for an operation without an argument
-(`[0 nil]`). The importer recognises such a log by an operation without an argument that has such a pair. The
-inputs of the log are those of `models.each_key`.
+In a log of independent keys each `value` is a pair of the key and the value, also for an operation without an argument:
+`[0 nil]`. The importer recognises such a log by a pair with nil in an operation without an argument. The inputs of the
+log are those of `models.each_key`.
 """
 
 import json

@@ -62,7 +62,7 @@ Place = tuple[str, int]
 def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
     """Convert the rows of a file to a history in memory.
 
-    Raises HistoryError with the line, NotARunError for the history of another workload.
+    Raises HistoryError with the line, NotARunError if no call is one of DATA_CALLS.
     """
     calls, nemesis = pair_rows(path, rows)
     if not any(call.f in DATA_CALLS for call in calls):
@@ -86,7 +86,7 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
 
 
 def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
-    """Whether rows belong to the Kafka workload: other workloads have no call that sends or polls."""
+    """Whether rows may belong to the Kafka workload: at least one call is a `send`, a `poll` or a `txn`."""
     return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 
 

@@ -30,7 +30,7 @@ _ENDS: Final = {
     "stop-packet": ("delay",),
     "reset-clock": ("clock",),
 }
-_LOOKS: Final = ("check-offsets", "check-clock-offsets", "sleep", "log")
+_WITHOUT_EFFECT: Final = ("check-offsets", "check-clock-offsets", "sleep", "log")
 _LOSSES: Final = {
     "bitflip": "disk",
     "truncate": "disk",
@@ -53,7 +53,7 @@ def fault_rows(rows: Sequence[NemesisRow]) -> list[dict[str, Any]]:
     for row in rows:
         is_before = row.f not in begun
         (begun.add if is_before else begun.remove)(row.f)
-        if row.f in _LOOKS:
+        if row.f in _WITHOUT_EFFECT:
             continue
         ends = _ENDS.get(row.f)
         if row.f == "start" and not nodes_restart:  # without kills, `start` begins a cut of the network

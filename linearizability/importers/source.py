@@ -13,7 +13,7 @@ from linearizability.history.files import check_regular
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 LINE_BYTES_MAX: Final = 256 * 2**20
-"""The maximum length of a line. It is large because a whole history may be one line of JSON."""
+"""The maximum length of a line in bytes. It is large because a whole history may be one line of JSON."""
 UNPACKED_BYTES_MAX: Final = 2**30
 """Limit for a compressed file: an import holds all rows in memory, and a few kilobytes may unpack to any size."""
 SHOWN_MAX: Final = 80
@@ -23,7 +23,8 @@ SHOWN_MAX: Final = 80
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield each line with its number, from 1.
 
-    Raises HistoryError for a file that cannot be read, is not UTF-8, or unpacks to more than UNPACKED_BYTES_MAX.
+    Raises HistoryError for a file that cannot be read, is not UTF-8, has a line of more than LINE_BYTES_MAX, or unpacks
+    to more than UNPACKED_BYTES_MAX.
     """
     number = unpacked = 0
     check_regular(path)

@@ -1,7 +1,7 @@
 """Model of a group's committed offset of a partition: a fetch returns the last commit.
 
-Inputs: `("commit", key, offset)` -> None; `("fetch", key)` -> the offset, or None. A key is any name
-of one committed offset, such as (group, topic, partition). An offset may go back, because a consumer may seek.
+Inputs: `("commit", key, offset)` -> None; `("fetch", key)` -> the offset, or None. A key is any name of one committed
+offset, such as (group, topic, partition). An offset may go back, because a consumer may seek.
 """
 
 from typing import Any

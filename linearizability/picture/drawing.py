@@ -22,7 +22,7 @@ class Mark(StrEnum):
     EVIDENCE = "evidence"
     """One of the operations that show the violation."""
     BAD = "bad"
-    """The first operation that cannot be explained."""
+    """The operation that cannot be placed, or the operation of an anomaly's evidence that was invoked last."""
 
 
 class LaneKind(StrEnum):
@@ -141,7 +141,7 @@ class Log:
 class Picture:
     """One violation. `origin_ns` is the history's first moment, from which times are shown.
 
-    `bad_ns` is when the first bad operation completed, after which nothing was judged; None if there is no such moment.
+    `bad_ns` is when the bad operation completed, after which nothing was judged; None if there is no such moment.
     """
 
     title: str

@@ -31,8 +31,8 @@ def draw_verification(
 ) -> Picture:
     """Return the picture of a subhistory in violation, by default the first one.
 
-    At most `bars_max` operations are shown. The explanation is searched for in about `steps` steps. Raises ValueError
-    if the subhistory is not a violation.
+    At most `bars_max` operations are shown. Each part of the explanation takes about `steps` steps (`explain`). Raises
+    ValueError if the subhistory is not a violation.
     """
     explanation = verification.explain(found, steps=steps)
     partition = verification.model.partition

@@ -69,7 +69,7 @@ def outline(history: History, evidence: Evidence) -> Outline:
 
 
 def operations(history: History, op_ids: Sequence[int]) -> list[Row]:
-    """Return some operations, by op_id."""
+    """Return some operations, sorted by op_id."""
     rows = _rows(history, "operations", lambda table: _among(table, op_ids))
     return sorted(rows, key=lambda row: int(row["op_id"]))
 

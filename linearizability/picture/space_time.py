@@ -1,6 +1,6 @@
 """Content of a space-time diagram, without its rendering: lanes of nodes and clients, messages, faults, and marks.
 
-The place of an event is its number in the order of the run. So a message arrives at a later place than that of its
+The place of an event is its number in the order of the run. So the arrival of a message has a later place than its
 sending, and two events at the same time keep their order. Times are milliseconds since the start of the run. A gap
 shows the number of messages left out.
 """

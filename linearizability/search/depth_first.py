@@ -1,9 +1,9 @@
 """Depth-first search: place operations one after the other, backtrack where nothing fits, try no configuration twice.
 
 The *barrier* is the operation that completes first among those that are not placed. An operation that was invoked after
-the barrier completed cannot come before it, so only the others may be placed next. The one invoked last is tried first:
-on real logs this finds an order several times faster than the opposite. When nothing is left to try, the search
-backtracks. For a valid history, it finds an order almost directly and builds few states; otherwise it has to try
+the barrier completed cannot come before it, so only the others may be placed next. Of these, the one invoked last is
+tried first: on real logs this finds an order several times faster than the opposite. When nothing is left to try, the
+search backtracks. For a valid history, it finds an order almost directly and builds few states; otherwise it has to try
 everything.
 
 Visited configurations are remembered. A configuration is small: the number of the barrier represents all operations
@@ -144,9 +144,10 @@ class DepthFirstSearch:
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
-    """Return the operations in the order of their completions, and the operations invoked before each completion.
+    """Return the operations in the order of their completions, and lists of operations by their invocation.
 
-    The latter are those since the previous completion. The last list has those invoked after all completions.
+    Each completion has the list of the operations that were invoked since the previous completion. The last list has
+    the operations that were invoked after all completions.
     """
     completing: list[int] = []
     admitted: list[list[int]] = [[]]

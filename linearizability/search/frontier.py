@@ -26,7 +26,7 @@ from linearizability.search.timeline import Timeline
 
 STATE_MASK = (1 << STATE_BITS) - 1
 BITS_MAX = 600
-"""Completed operations leave a bit in every configuration; above this number the bits are renumbered."""
+"""The bits of completed operations are not used again; above this number the bits of open ones are renumbered."""
 ENTRY_BYTES = 250
 """Estimated memory of one configuration: an int of several words, a dictionary entry, and the list of unknown sets."""
 

@@ -28,7 +28,7 @@ class Timeline:
     """One subhistory: its events, and for each operation its class and its number in the whole history.
 
     `twins` has, for each unknown operation, the identical one before it, or -1: they are used in that order. `optional`
-    operations need not take effect: all unknown ones, and those that the shrinker makes optional.
+    operations need not take effect: the unknown ones or, in a relaxed timeline, those that the shrinker makes optional.
     """
 
     key: Hashable
@@ -48,7 +48,7 @@ class Timeline:
                 kind.moves.clear()
 
     def relaxed(self, events: list[int], optional: set[int]) -> "Timeline":
-        """Return a timeline of the same operations with other events and a larger set of optional operations."""
+        """Return a timeline of the same operations with other events and other optional operations."""
         return Timeline(self.key, self.states, events, self.classes, self.origins, self.twins, optional)
 
     def add_unknown(self, number: int) -> None:

@@ -86,7 +86,7 @@ class ShardFiles:
         return _placed(table, self.layout.places, SHARD_FIELDS[name])
 
     def operations(self, wanted: Iterable[pa.Table]) -> pa.Table:
-        """Return the operations of some rows, by op_id."""
+        """Return the operations of some rows, each once, sorted by op_id."""
         op_ids = [numbers(table["op_id"], 0) for table in wanted if "op_id" in table.column_names]
         used = np.unique(np.concatenate([np.empty(0, np.int64), *op_ids]))
         folder = self.layout.shard_folder(self.shard)

@@ -242,9 +242,9 @@ def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], re
         if result.values is not None:
             spans.setdefault(task.shard, {})[task.part] = result.values
     checking: list[Task[bool]] = []
-    for shard, of_parts in spans.items():
-        for span in overlaps(list(of_parts.values())):
-            own = [part for part, other in of_parts.items() if _meet(span, other)]
+    for shard, by_part in spans.items():
+        for span in overlaps(list(by_part.values())):
+            own = [part for part, other in by_part.items() if _meet(span, other)]
             shares = shares_for(max(1, sum(layout.shards[shard].parts[part].rows for part in own)), SHARE_ROWS)
             checking += [CheckValues(layout, shard, own, span, share) for share in shares]
     return all(run(checking))

@@ -30,7 +30,7 @@ _TAIL_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records of a shard that have an offset in [begin, end)."""
+    """The records of a split shard that have an offset in [begin, end), or all records of a shard that is not split."""
 
     begin: int
     end: int

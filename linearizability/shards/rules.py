@@ -149,7 +149,7 @@ class CheckRecords:
     def __call__(self) -> bool:
         """Whether the records keep the rules."""
         kept = [
-            table.filter(pa.array(_falls(numbers(table["op_id"], 0), self.span, self.share)))
+            table.filter(pa.array(_is_inside(numbers(table["op_id"], 0), self.span, self.share)))
             for piece in self.pieces
             for table in read_piece(self.history, piece, ["op_id", "seq", "direction", *PLACE_FIELDS])
         ]
@@ -183,12 +183,12 @@ class CheckValues:
             path = self.layout.part_file(self.shard, part, "sends")
             rows = pq.read_table(path, columns=["offset", "value", "flags"], partitioning=None, use_threads=False)
             offset, value = rows["offset"].to_numpy(), rows["value"].to_numpy()
-            kept.append(rows.filter(pa.array(_falls(value, self.span, self.share) & (offset >= 0))))
+            kept.append(rows.filter(pa.array(_is_inside(value, self.span, self.share) & (offset >= 0))))
         sends = pa.concat_tables(kept)
         return not values_repeat(sends, np.zeros(sends.num_rows, np.int32))
 
 
-def _falls(numbers: Int64s, span: Span, share: Share) -> Flags:
+def _is_inside(numbers: Int64s, span: Span, share: Share) -> Flags:
     """Whether each number is in a span and in a share."""
     low, high = span
     return (numbers >= low) & (numbers <= high) & share.holds(numbers)

@@ -2,7 +2,8 @@
 
 A task is a function without arguments that can be pickled; results are returned in the order of the tasks. A worker
 process runs the same interpreter without the caller's program: it imports the task's module, but no `__main__`. It
-communicates over a separate socket and ends when the socket closes, so no worker outlives its parent.
+communicates over a separate socket. When its parent has ended, this socket is closed, and the worker ends after its
+current task.
 """
 
 import contextlib

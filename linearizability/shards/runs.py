@@ -126,7 +126,7 @@ class RunWriter:
 
 
 def _stretches(log: npt.NDArray[np.int32], key: Int64s) -> tuple[npt.NDArray[np.int64], Stretches]:
-    """Return log and stretch of each section of rows between the bounds of batches and logs."""
+    """Return log and stretch of each section of rows. A section ends where a record batch or a log ends."""
     begins = np.union1d(np.arange(0, len(log), BATCH_ROWS), 1 + np.flatnonzero(np.diff(log)))
     ends = np.append(begins[1:], len(log))
     return log[begins].astype(np.int64), np.stack([key[begins], key[ends - 1], ends - begins], axis=1)

@@ -126,7 +126,7 @@ def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
 
 
 def _operations(dealt: Dealt, low: int, high: int) -> pa.Table:
-    """Return operations, each once, by op_id."""
+    """Return operations, each once, sorted by op_id."""
     rows = gathered(dealt, "operations", KEYED_OPERATIONS, low, high).select(tables.OPERATIONS.names)
     _, first = np.unique(numbers(rows["op_id"], 0), return_index=True)
     return rows.take(pa.array(first))
@@ -200,16 +200,16 @@ def _goes_back(reads: pa.Table) -> Flags:
 def _placed(sends: pa.Table, reads: pa.Table) -> pa.Table:
     """Return sends with their offset: the acknowledged one, else the lowest at which their value was read."""
     at = sends["offset"].to_numpy().copy()
-    lost = np.flatnonzero(at == UNKNOWN)
-    if len(lost) and reads.num_rows:
-        values = np.unique(sends["value"].to_numpy()[lost])
+    loose = np.flatnonzero(at == UNKNOWN)
+    if len(loose) and reads.num_rows:
+        values = np.unique(sends["value"].to_numpy()[loose])
         rows = np.flatnonzero(np.isin(reads["value"].to_numpy(), values) & (reads["offset"].to_numpy() != UNKNOWN))
         log, value, offset = (reads[name].to_numpy()[rows] for name in ("log", "value", "offset"))
         order = np.lexsort((offset, value, log))  # the lowest offset of each value comes first
-        known, own = _keys(log[order], value[order], sends["log"].to_numpy()[lost], sends["value"].to_numpy()[lost])
+        known, own = _keys(log[order], value[order], sends["log"].to_numpy()[loose], sends["value"].to_numpy()[loose])
         place = np.searchsorted(known, own)
         found = np.append(known, -1)[np.minimum(place, len(known))] == own
-        at[lost[found]] = offset[order][place[found]]
+        at[loose[found]] = offset[order][place[found]]
     return sends.append_column(pa.field("at", pa.int64(), nullable=False), pa.array(at))
 
 

@@ -178,7 +178,7 @@ class Part:
         )
 
     def _not_returned(self) -> Indexes:
-        """Return sends that no read returned, or that fewer reads returned than covered their offset."""
+        """Return sends that no read returned, or that not as many reads returned as covered their offset."""
         count = len(self.sends.at)
         place, counts = self._place, _has(self.reads.flags, tables.COVERED) & self._has_send
         if place is None:
@@ -235,8 +235,8 @@ class Part:
         for rows in np.split(order, np.flatnonzero(np.diff(sends.process[order])) + 1) if len(order) else ():
             process, own = int(sends.process[rows[0]]), rank[rows]
             below, above = outside.last_below.get(process), outside.first_above.get(process)
-            lowest = len(rank) if above is None else _earlier(sends, above) - 1
-            highest = -1 if below is None else _earlier(sends, below)
+            lowest = len(rank) if above is None else _count_before(sends, above) - 1
+            highest = -1 if below is None else _count_before(sends, below)
             suspect[rows] = _is_passed(own, highest, lowest)
         return np.flatnonzero(suspect)
 
@@ -409,6 +409,6 @@ def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
     return inside
 
 
-def _earlier(sends: Sends, key: Key) -> int:
+def _count_before(sends: Sends, key: Key) -> int:
     """Return the number of sends that were sent before the one with this key."""
     return int(((sends.op_id < key[0]) | ((sends.op_id == key[0]) & (sends.seq < key[1]))).sum())

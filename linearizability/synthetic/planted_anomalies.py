@@ -110,7 +110,7 @@ def poll_regress(e: Episode) -> None:
 
 
 def stale_end_offset(e: Episode) -> None:
-    """Plant an end offset from the leader that is below an acknowledged record."""
+    """Plant an end offset from the leader that is not above an acknowledged record."""
     _three(e)
     e.list_end_offset(e.start)
 
@@ -123,7 +123,7 @@ def watermark_regress(e: Episode) -> None:
 
 
 def read_above_watermark(e: Episode) -> None:
-    """Plant a read of a record that is above an end offset returned later."""
+    """Plant a read of a record that is not below an end offset returned later."""
     value = e.send(None, outcome="info")
     e.poll(e.start, e.start + 1, {e.start: value}, process=5)
     e.list_end_offset(e.start)

@@ -1,4 +1,4 @@
-"""Classes of the cycles of a run: every component of each class, with one of its shortest cycles.
+"""Classes of the cycles of a run: every component of each class, with one of its cycles.
 
 | class | edges | a component has it if |
 |---|---|---|
@@ -7,15 +7,17 @@
 | G-single | write-write, write-read, read-write | one of its cycles has exactly one read-write edge |
 | G2 | write-write, write-read, read-write | it contains a read-write edge, and is not G-single |
 
-Each class has a realtime variant, with process and real-time edges in addition. A transaction *continues in real time*
-in a component if a process or real-time edge leads from it to another transaction of the component. A component has the
-realtime variant of a class if some transaction continues in real time in it, but did not in its component of the class
-above in the table (for G-single and G2: in its component of G1c). Then every cycle through such an edge also has an
-edge of a kind that the class above does not have. A component with read-write edges is G-single if such a cycle has
-exactly one read-write edge, else G2.
+Each class has a realtime variant, whose cycles may also have process and real-time edges. A transaction *continues in
+real time* in a component if a process or real-time edge leads from it to another transaction of the component. The
+components of a class, all with process and real-time edges, are compared with those of the class above it in the table
+(for both G-single and G2: with those of G1c). A component has the realtime variant if some transaction continues in
+real time in it, but does not continue in real time in its component of the class above. Then every cycle through the
+process or real-time edge also has an edge of a kind that the class above does not have. The variant is that of G-single
+if one of these cycles has exactly one read-write edge, else that of G2.
 
 All of this takes linear time except G-single, which searches for a way back from many edges. That search has a budget
-of steps in each component. If the budget is used up before a cycle is found, G-single is unknown.
+of steps in each component. If the budget is used up before a cycle is found, G-single is unknown, unless some
+transaction is certainly on such a cycle.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +38,7 @@ REAL_TIME: Final = "-realtime"
 
 _STEPS_MIN: Final = 100_000
 _STEPS_PER_EDGE: Final = 8
-"""The search for G-single may visit `_STEPS_MIN` edges, and this number for each edge of the component."""
+"""The search for G-single may visit `_STEPS_MIN` edges plus `_STEPS_PER_EDGE` for each edge of the component."""
 
 _WRITE_READS: Final = frozenset((Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ))
 _DEPENDENCIES: Final = (
@@ -46,13 +48,13 @@ _DEPENDENCIES: Final = (
 )
 """The edges of G0, of G1c, and of G-single and G2."""
 _OWN: Final = (_DEPENDENCIES[0], _WRITE_READS, frozenset((Kind.READ_WRITE,)))
-"""For each of these three, the kinds of edges that the one before it does not have."""
+"""For each element of `_DEPENDENCIES`, the kinds of edges that the element before it does not have."""
 _TIMED: Final = frozenset((Kind.PROCESS, Kind.REAL_TIME))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A component of a class, with a shortest cycle `cycle` and the first transaction `start` of that cycle.
+    """A component of a class, with one cycle, and the first transaction `start` of that cycle.
 
     If the budget was used up, `cycle` is None, and `start` is the lowest of the nodes `_Starts.both` in the component.
     """
@@ -136,7 +138,7 @@ def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
     """Yield each component that has edges of the class's own kinds.
 
-    The cycle is one of the shortest that begin with such an edge, at the lowest source of these edges.
+    Its cycle starts at the lowest source of these edges, with such an edge, and is one of the shortest that do so.
     """
     component_of, own = level.plain.by_node, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
@@ -148,8 +150,8 @@ def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
 def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
     """Yield the components of G1c.
 
-    Each component of the graph that has only read_committed reads as edges is a violation. The components of the class
-    are permitted, and left out if they contain a violation.
+    Each component of the graph whose only edges are read_committed reads is a violation if it has a cycle. The
+    components of the class are permitted; those that contain a violation are left out.
     """
     component_of, flags = level.plain.by_node, _flags((Kind.COMMITTED_WRITE_READ,))
     edges = np.flatnonzero(graph.inside(component_of, flags))
@@ -171,7 +173,7 @@ def _read_writes(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     own = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     source, target = graph.source[own], graph.target[own]
     inside = Inside(graph, component_of, _flags(_DEPENDENCIES[2]), real_time=False)
-    # A path back without read-write edges leads from components of higher numbers to lower ones.
+    # A path back has no read-write edges, so it stays in a component of G1c or leads to one of a lower number.
     candidates = np.unique(source[before[target] >= before[source]])
     sure = _lowest(component_of, source[before[target] == before[source]])
     sought = Sought(_OWN[2], read_writes=0)
@@ -193,7 +195,8 @@ class _Starts:
 def _singles(graph: Graph, component_of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
     """Yield each component as G-single, as unknown if the budget ran out, or as G2.
 
-    The cycle of G-single starts at the lowest node that the search finds on such a cycle.
+    The cycle of G-single starts at the lowest node that the search finds on such a cycle. If the budget ran out before,
+    the cycle starts at the component's node in `starts.sure`, if there is one.
     """
     suffix = REAL_TIME if Kind.REAL_TIME in sought.first else ""
     edges = np.bincount(component_of[graph.source], minlength=int(component_of.max()) + 1)
@@ -233,7 +236,7 @@ def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
                 cycle = inside.shortest(start, Sought(_TIMED))
                 yield Found((G0, G1C)[level.number] + REAL_TIME, Verdict.PERMITTED, start, cycle)
         else:
-            sure = _lowest(component_of, _missed_the_past(graph, component_of, by_time & ~before))
+            sure = _lowest(component_of, _unread_writers(graph, component_of, by_time & ~before))
             yield from _singles(graph, component_of, inside, _Starts(fresh, fresh, sure), Sought(_TIMED, read_writes=1))
         before = by_time
 
@@ -247,10 +250,10 @@ def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
     return continues
 
 
-def _missed_the_past(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
-    """Return the `fresh` writers whose write some transaction did not read, although it began after the writer's end.
+def _unread_writers(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
+    """Return the `fresh` writers that a later transaction missed; they are certainly on a cycle of G-single.
 
-    A read-write edge leads from that transaction to the writer, so these nodes are certainly on a cycle of G-single.
+    A transaction that began after the writer's end did not read its record, so a read-write edge leads to the writer.
     """
     edges = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     reader, writer = graph.source[edges], graph.target[edges]

@@ -2,11 +2,11 @@
 
 A node is a transaction with at least one edge; nodes are numbered by their first operation, so that the lowest number
 is the lowest op_id. A transaction lasts from the invocation of its first operation until it is known to be committed.
-That is when its commit returned; if the outcome of the commit is unknown, it is when a read_committed read had returned
-one of its records. *Real time* orders two transactions if one ended before the other began. There may be quadratically
-many such pairs, so they are not edges here: their consequences are computed from the times. *Process* order leads from
-a transaction to the first transaction of the same process that began after its commit was requested, unless real time
-orders the two already.
+That is when its commit returned; if the outcome of the commit is unknown, it is when the first read_committed read of
+one of its records returned. *Real time* orders two transactions if one ended before the other began. There may be
+quadratically many such pairs, so they are not edges here: their consequences are computed from the times. *Process*
+order leads from a transaction to the first transaction of the same process that began after its commit was requested,
+unless real time orders the two already.
 """
 
 from dataclasses import dataclass

@@ -109,13 +109,13 @@ class _Search:
 
     def run(self) -> Cycle | None:
         while self._layers[-1] and self._steps.left >= 0:
-            found = self._closes()
+            found = self._closing_step()
             if found is not None:
                 return tuple(self._walk(found))
             self._layers.append(self._next_layer())
         return None
 
-    def _closes(self) -> Step | None:
+    def _closing_step(self) -> Step | None:
         """Return the lowest permitted step from the start to a state of the last layer; None if there is none."""
         after_ns = int(self._graph.end_ns[self._start])
         by_time = Kind.REAL_TIME in self._sought.first

@@ -14,7 +14,7 @@ NAME = "aborted-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings; each counts records, each at the lowest offset where such a read returned the record."""
+    """Return the findings; each counts records, with the lowest offset at which each was wrongly read."""
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids

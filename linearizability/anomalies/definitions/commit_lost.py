@@ -14,7 +14,7 @@ NAME = "commit-lost"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return one finding per group and partition, at the offset that should have been found."""
+    """Return the finding, if any; it counts groups, with the offset that should have been found for each."""
     if log.ambiguous:
         return
     yield from stale_findings(log, NAME, lambda _: "no offset", lost=True)

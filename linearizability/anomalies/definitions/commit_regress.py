@@ -15,7 +15,7 @@ NAME = "commit-regress"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return one finding per group and partition, at the offset that should have been found."""
+    """Return the finding, if any; it counts groups, with the offset that should have been found for each."""
     if any(client.get("enable.auto.commit") == "true" for client in log.context.clients.values()):
         return
     yield from stale_findings(log, NAME, _superseded, lost=False)

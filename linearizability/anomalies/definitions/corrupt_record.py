@@ -14,7 +14,7 @@ NAME = "corrupt-record"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return one finding per record, at the lowest offset at which it was read corrupt."""
+    """Return the finding, if any; it counts records, with the lowest offset at which each was read corrupt."""
     corrupt = np.flatnonzero(log.rows.reads.corrupt)
     if not len(corrupt):
         return

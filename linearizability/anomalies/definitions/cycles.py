@@ -6,9 +6,9 @@ records after newer ones of another partition. So a cycle breaks a promise only 
 reads. Such a cycle is impossible: each transaction must have committed before the next one reads its records, and each
 transaction reads before it commits.
 
-The text of a cycle describes each edge with its two operations. An edge of process order or of real time has none, so
-the first operations of its two transactions are shown. The record in the evidence is that of the first edge with a
-record.
+The evidence of a cycle has two operations for each edge. An edge of process order or of real time has no operations of
+its own, so the first operations of its two transactions are given. The record in the evidence is that of the first edge
+with a record.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ def _cycles(run: WholeRun) -> tuple[Graph, list[Found]]:
 
 def _finder(name: str) -> Callable[[WholeRun], Iterable[Anomaly]]:
     def find(run: WholeRun) -> Iterable[Anomaly]:
-        """Return one finding per verdict; each counts strongly connected components."""
+        """Return at most one finding per verdict; each counts strongly connected components."""
         graph, everything = run.once(_cycles)
         for verdict in (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED):
             found = [own for own in everything if (own.name, own.verdict) == (name, verdict)]

@@ -109,8 +109,8 @@ def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
     """Whether each sighting breaks a promise.
 
     Sightings of one record at one offset whose promises end at the same time make one promise, which begins with the
-    first of them. A sighting of another record at this offset breaks the promise if it is in force at that time.
-    Acknowledgements below acks=all neither make nor break a promise.
+    first of them. A sighting of another record at this offset breaks the promise if it took place while the promise was
+    in force. Acknowledgements below acks=all neither make nor break a promise.
     """
     strong = ~sightings.below_acks_all
     promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))

@@ -2,10 +2,11 @@
 
 Choice: idempotence prevents duplicates only as long as the log keeps its content. An offset counts towards a violation
 if the record that was read there certainly stayed: the promise of that read never ended, or the record was read there
-after healing and no record of a later epoch is at or below its offset. Two cases are permitted. In the first, an
-unclean election removed the record after it was read, and its producer wrote it again. In the second, the batch was in
-flight when a broker stopped, and its client sent it again under another producer epoch. The restarted leader did not
-recognise the batch, because a producer snapshot has only the last batch of each producer (`idempotence`).
+after healing and no record of a later epoch is at or below its offset. Two cases are permitted although the producer
+was idempotent. In the first, an unclean election removed the record after it was read, and its producer wrote it again.
+In the second, the batch was in flight when a broker stopped, and its client sent it again under another producer epoch.
+The restarted leader did not recognise the batch, because a producer snapshot has only the last batch of each producer
+(`idempotence`).
 """
 
 from collections.abc import Iterable

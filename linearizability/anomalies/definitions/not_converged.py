@@ -2,9 +2,9 @@
 
 Each period without a fault of a node, a link or a setting is judged separately.
 
-- ISR: a period after a fault is a finding if no response in it showed a full ISR, and the response to a request that
-  was sent after the allowance showed an incomplete one. Topics whose replicas may have been moved or removed on request
-  are not judged.
+- ISR: a period after a fault is a finding if no response in it showed a full ISR, although at least one response with
+  an ISR was to a request that was sent after the allowance. Topics whose replicas may have been moved or removed on
+  request are not judged.
 - Replicas: the last `read_replica` of each node's disk is compared with those of the other nodes, between the highest
   log start and the lowest end. A read counts only if it was invoked before any fault, after the allowance, or after a
   full ISR had been returned in that period, because a node that has just restarted may have a suffix that it will
@@ -36,7 +36,7 @@ NAME = "not-converged"
 
 
 @dataclass(frozen=True, slots=True)
-class _Lack:
+class _IncompleteIsr:
     """An ISR that stayed incomplete."""
 
     isr: tuple[int, ...]
@@ -56,10 +56,10 @@ class _Replicas:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return a finding that counts periods without a full ISR and offsets at which replicas differ."""
+    """Return the finding, if any; it counts periods without a full ISR and offsets at which replicas differ."""
     if log.ambiguous or not (len(log.rows.states) or log.rows.operations.reads_disk.any()):
         return
-    found: list[tuple[int, _Lack | _Replicas]] = [(NO_OFFSET, lack) for lack in _lacks(log)]
+    found: list[tuple[int, _IncompleteIsr | _Replicas]] = [(NO_OFFSET, isr) for isr in _incomplete_isrs(log)]
     for replicas in _all_replicas(log):
         found += [(int(offset), replicas) for offset in _differing(log, replicas)]
     offsets = np.array([offset for offset, _ in found], np.int64)
@@ -67,7 +67,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     yield from finding(log, NAME, Verdict.VIOLATION, everything, offsets=offsets, show=partial(_show, log, found))
 
 
-def _lacks(log: PartitionLog) -> Iterator[_Lack]:
+def _incomplete_isrs(log: PartitionLog) -> Iterator[_IncompleteIsr]:
     states, schedule = log.rows.states, log.context.schedule
     seen = [int(row) for row in np.argsort(states.requested_ns, kind="stable") if states.isr[row] is not None]
     if log.context.may_move_replicas(log.rows.topic) or not seen:
@@ -80,7 +80,7 @@ def _lacks(log: PartitionLog) -> Iterator[_Lack]:
         own = [row for row in seen[begin:end] if states.received_ns[row] < period.end_ns]
         late = [row for row in own if states.requested_ns[row] > period.begin_ns + schedule.allowed_ns]
         if late and not any(len(states.isr[row]) >= log.isr_size for row in own):
-            yield _Lack(states.isr[late[-1]], int(states.requested_ns[late[-1]]), period.begin_ns)
+            yield _IncompleteIsr(states.isr[late[-1]], int(states.requested_ns[late[-1]]), period.begin_ns)
 
 
 def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
@@ -132,15 +132,15 @@ def _differing(log: PartitionLog, replicas: _Replicas) -> Int64s:
     missing = np.bincount(held, minlength=len(offsets)) < len(replicas.operations)
     if log.rules.compaction:
         missing &= _is_last_of_key(rows, group, len(offsets))
-    differs = missing | _several(group, np.where(rows.valued, rows.value, -1), len(offsets))
-    differs |= _several(group, rows.valued.astype(np.int64), len(offsets))
-    differs |= _several(group, rows.corrupt.astype(np.int64), len(offsets))
+    differs = missing | _has_several(group, np.where(rows.valued, rows.value, -1), len(offsets))
+    differs |= _has_several(group, rows.valued.astype(np.int64), len(offsets))
+    differs |= _has_several(group, rows.corrupt.astype(np.int64), len(offsets))
     known = rows.leader_epoch != NO_EPOCH
-    differs |= _several(group[known], rows.leader_epoch[known].astype(np.int64), len(offsets))
+    differs |= _has_several(group[known], rows.leader_epoch[known].astype(np.int64), len(offsets))
     return offsets[differs]
 
 
-def _several(group: Indexes, values: Int64s, count: int) -> Flags:
+def _has_several(group: Indexes, values: Int64s, count: int) -> Flags:
     """Whether each group has more than one value."""
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, group, values)
@@ -150,7 +150,7 @@ def _several(group: Indexes, values: Int64s, count: int) -> Flags:
 
 
 def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
-    """Whether some replica has, at each offset, a record that is no tombstone and is the last of its key in all."""
+    """Whether each offset has, in some replica, a record with a value, and no replica has a later one of its key."""
     order = np.lexsort((group, rows.key))
     ends = np.append(np.diff(rows.key[order]) != 0, True) if len(order) else np.zeros(0, np.bool_)
     last_group = np.full(int(rows.key.max(initial=-1)) + 2, -1)
@@ -160,9 +160,9 @@ def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
     return found
 
 
-def _show(log: PartitionLog, found: Sequence[tuple[int, _Lack | _Replicas]], index: int) -> Shown:
+def _show(log: PartitionLog, found: Sequence[tuple[int, _IncompleteIsr | _Replicas]], index: int) -> Shown:
     offset, what = found[index]
-    if isinstance(what, _Lack):
+    if isinstance(what, _IncompleteIsr):
         text = (
             f"the last fault had ended at {what.since_ns} ns, and at {what.requested_ns} ns the ISR of"
             f" {place(log, NO_OFFSET)} was still {list(what.isr)}, instead of {log.isr_size} replicas"

@@ -55,7 +55,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 def _inside(log: PartitionLog, standing: Flags) -> _Jumps:
     """Return jumps over records that a poll covers without returning them or anything else in their place."""
-    skipped = _join(_held(log, pairs) for pairs in unreturned(log, standing))
+    skipped = _join(_skipped_by_polls(log, pairs) for pairs in unreturned(log, standing))
     starts = log.once(log_starts).by(log.rows.operations.complete_ns[skipped.reader])
     skipped = skipped.take(starts <= skipped.left)
     reader, left = skipped.reader, skipped.left
@@ -74,7 +74,7 @@ def _rank(log: PartitionLog) -> Int64s:
     return rank
 
 
-def _held(log: PartitionLog, pairs: Pairs) -> _Jumps:
+def _skipped_by_polls(log: PartitionLog, pairs: Pairs) -> _Jumps:
     """Return one jump for each pair of a record and a poll that skipped it."""
     own = pairs.take(pairs.covering & log.rows.operations.polls[pairs.reader] & ~_returned_there(log, pairs))
     shown, promised = judge_pairs(log, own)

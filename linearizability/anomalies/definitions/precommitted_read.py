@@ -1,8 +1,8 @@
 """`precommitted-read`: a read_committed read returned a record before its transaction began to commit (KIP-98).
 
 A commit counts from its invocation, whatever its outcome, unless it certainly failed. A read that returned after this
-invocation is never a precommitted read. If the run is not complete, the row of a commit may be missing, so the verdict
-is unknown.
+invocation is never a precommitted read. If no commit of the transaction is known, and the run is not complete, the row
+of the commit may be missing, so the verdict is unknown.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ NAME = "precommitted-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings; each counts records, each at the lowest offset where such a read returned the record."""
+    """Return the findings; each counts records, with the lowest offset at which each was read too early."""
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids

@@ -115,7 +115,10 @@ def _below_highest(sent: _Sent, among: Flags) -> Flags:
 
 
 def _below_acknowledged(log: PartitionLog, sent: _Sent, among: Flags) -> Flags:
-    """Whether, per record, one of its producer in `among` stands above it, and was ok before its send was invoked."""
+    """Whether each record was sent after a record of its producer was ok, and stands below that record.
+
+    That record must be in `among`.
+    """
     operations = log.rows.operations
     offsets, rank = np.unique(sent.offset, return_inverse=True)
     width = len(offsets) + 1

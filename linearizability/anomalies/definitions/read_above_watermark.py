@@ -23,7 +23,7 @@ NAME = "read-above-watermark"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings; each counts records, each at the lowest offset where it was read and later removed."""
+    """Return the findings; each counts records, with the lowest offset at which each was read and later removed."""
     reads = log.rows.reads
     rows = np.flatnonzero(reads.offset != NO_OFFSET)
     if log.ambiguous or not len(rows):

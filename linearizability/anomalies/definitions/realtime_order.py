@@ -39,7 +39,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _below(log: PartitionLog, earlier: Flags, later: Flags) -> Flags:
-    """Whether each record is in `later`, and one in `earlier` that was acknowledged before its send stands above it."""
+    """Whether each record is in `later`, was sent after a record in `earlier` was acknowledged, and stands below it."""
     records = log.records
     first, second = np.flatnonzero(earlier), np.flatnonzero(later)
     first = first[np.argsort(records.acknowledged_ns[first], kind="stable")]

@@ -3,8 +3,9 @@
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
 record was validly processed again if a commit began after the first of the transactions had begun to commit offsets,
-and may have moved the group back to the record or below it. Groups and partitions that `group_offsets` does not judge
-are not judged here. Reprocessing is permitted if the input's partition or `__consumer_offsets` could have lost content.
+and may have moved the group back to the record or below it. The groups and partitions that
+`group_offsets.judged_groups` leaves out are not judged; commits of unknown offset are ignored. Reprocessing is
+permitted if the input's partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
     commits = commits.take((operations.outcome[commits.operation] != FAIL) & (commits.offset != NO_OFFSET))
     both = operations.transaction[np.concatenate([inputs.operation, commits.operation])]
     used, numbers = np.unique(both, return_inverse=True)
-    of, committer = numbers[: len(inputs)], numbers[len(inputs) :]
+    processor, committer = numbers[: len(inputs)], numbers[len(inputs) :]
     done = (used >= 0) & transactions.committed[used] & ~transactions.aborted[used]
     aborted = ((used >= 0) & transactions.aborted[used])[committer]
     reached = np.full(len(used), NO_OFFSET, np.int64)
@@ -49,16 +50,16 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
     begun_ns = np.full(len(used), NEVER_NS)
     np.minimum.at(begun_ns, committer, operations.invoke_ns[commits.operation])
 
-    rows = np.flatnonzero(done[of] & (reached[of] > inputs.offset))
-    rows = rows[np.lexsort((inputs.operation[rows], of[rows], inputs.offset[rows]))]
-    offsets, group_of = np.unique(inputs.offset[rows], return_inverse=True)
+    rows = np.flatnonzero(done[processor] & (reached[processor] > inputs.offset))
+    rows = rows[np.lexsort((inputs.operation[rows], processor[rows], inputs.offset[rows]))]
+    offsets, offset_index = np.unique(inputs.offset[rows], return_inverse=True)
     lowest, highest = np.full(len(offsets), len(used)), np.full(len(offsets), -1)
-    np.minimum.at(lowest, group_of, of[rows])
-    np.maximum.at(highest, group_of, of[rows])
+    np.minimum.at(lowest, offset_index, processor[rows])
+    np.maximum.at(highest, offset_index, processor[rows])
     first_ns = np.full(len(offsets), NEVER_NS)
-    np.minimum.at(first_ns, group_of, begun_ns[of[rows]])
+    np.minimum.at(first_ns, offset_index, begun_ns[processor[rows]])
     again = (lowest < highest) & ~_taken_back(log, commits.take(~aborted), offsets, first_ns)
-    chosen = rows[again[group_of]]
+    chosen = rows[again[offset_index]]
     return inputs.offset[chosen], chosen
 
 

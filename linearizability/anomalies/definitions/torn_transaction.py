@@ -2,9 +2,9 @@
 
 Choices. All read_committed reads of a run are taken together, so that a record that was only read late does not tear
 its transaction. A record is missing if none of these reads returned it, and a read that covers its offset shows it lost
-by the rules of lost-write. A record of unknown offset is not covered by any read. A record that was neither
-acknowledged nor read counts as not sent. If the rows of a topic may belong to several incarnations, nothing in it
-counts as covered.
+by the rules of lost-write. A record of unknown offset counts as covered only if one of these reads returned it. A
+record that was neither acknowledged nor read counts as not sent. If the rows of a topic may belong to several
+incarnations, nothing in it counts as covered.
 """
 
 from collections.abc import Iterable, Iterator

@@ -8,10 +8,10 @@ its node is known and not struck by a fault, because its client tries no other n
 produce, an ok read that returned records, or a leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends; a produce counts only from the start of the
-period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
+period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are three exceptions. A
 `cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
 A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
-strike every node.
+strike every node. An election strikes none.
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
@@ -27,8 +27,8 @@ The allowance after each start and end of a fault is thirty seconds plus twice t
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. The partition is not judged if any of this is unknown, or if any fault of the run may have lost its content.
-Produces that ended after a deletion of the topic may have begun do not count.
+Choices. The partition is not judged if any of these facts is unknown, or if any fault of the run may have lost its
+content. Produces that ended after a deletion of the topic may have begun do not count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ def _reduce(log: PartitionLog) -> pa.Table:
             "if_voters_among": _texts(struck.if_voters_among),
         }
         for period in long_ones
-        if (struck := _survived(log, period)) is not None
+        if (struck := _struck_since_isr(log, period)) is not None
         for outage in _outages(log, produces, period)
     ]
     return pa.Table.from_pylist(rows, schema=_OUTAGES)
@@ -95,7 +95,7 @@ def _texts(nodes: Nodes) -> list[str] | None:
     return None if nodes is None else [str(node) for node in sorted(nodes)]
 
 
-def _survived(log: PartitionLog, period: Period) -> Struck | None:
+def _struck_since_isr(log: PartitionLog, period: Period) -> Struck | None:
     """Return the nodes that were struck since the last stable ISR; NOTHING if no node is struck in the period.
 
     Return None if the nodes or the ISR are unknown, or if too few in-sync replicas are left for acks=all.
@@ -119,9 +119,9 @@ def _survived(log: PartitionLog, period: Period) -> Struck | None:
 
 def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[dict[str, Any]]:
     operations = log.rows.operations
-    of_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
+    maybe_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
     invoke_ns, complete_ns = operations.invoke_ns[produces], operations.complete_ns[produces]
-    counts = ~(operations.sent_once[produces] & of_struck)
+    counts = ~(operations.sent_once[produces] & maybe_struck)
     counts &= (complete_ns > period.begin_ns) & (complete_ns < min(period.end_ns, log.deleted_from_ns))
     own, served_ns = produces[counts], log.once(_served_ns)
     if not len(own):

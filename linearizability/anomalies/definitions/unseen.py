@@ -30,9 +30,10 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _may_be_gone(log: PartitionLog, found: Flags) -> Flags:
-    """Whether a record may be absent at the end of the run.
+    """Whether each record in `found` may be absent at the end of the run.
 
-    If its offset is unknown, a raised log start or compaction of its key is enough, wherever the record was.
+    A record of unknown offset may be absent if the log start was raised, or if the topic is compacted and the record
+    has a key. In a topic with retention, every record may be absent.
     """
     record = np.flatnonzero(found)
     offset = log.records.offset[record]

@@ -1,7 +1,8 @@
 """`watermark-regress`: the high watermark, last stable offset or log start offset decreases within a leader epoch.
 
 Two responses are ordered only if one arrived before the request of the other was sent. The responses are rows of
-`states` that name a node and a leader epoch and come from the leader: list_offsets and fetch without error.
+`states` that have a leader epoch and come from the leader: list_offsets and fetch without error. Only responses of the
+same node in the same epoch are compared.
 """
 
 from collections.abc import Iterable
@@ -33,7 +34,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
         regressed |= _regressed(log, getattr(states, mark))
     offsets = np.full(len(states), NO_OFFSET, np.int64)
     for row in np.flatnonzero(regressed):
-        offsets[row] = _earlier(log, int(row))[1]
+        offsets[row] = _decrease(log, int(row))[1]
     yield from finding(log, NAME, Verdict.VIOLATION, regressed, offsets=offsets, show=partial(_show, log))
 
 
@@ -59,7 +60,7 @@ def _regressed(log: PartitionLog, values: Int64s) -> Flags:
     return regressed
 
 
-def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
+def _decrease(log: PartitionLog, row: int) -> tuple[str, int, int]:
     """Return the first of `_MARKS` that decreased in a response, its value, and the highest value before."""
     states = log.rows.states
     before = np.flatnonzero(
@@ -77,7 +78,7 @@ def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
 
 
 def _show(log: PartitionLog, row: int) -> Shown:
-    name, later, before = _earlier(log, row)
+    name, later, before = _decrease(log, row)
     states = log.rows.states
     text = (
         f"node {int(states.node[row])}, leader of {log.rows.topic}-{log.rows.partition} in epoch"

@@ -4,9 +4,8 @@ Choices. Of one producer id the higher epoch is newer. Another id is newer if it
 that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
 in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first
 commit of its transaction, and something was acknowledged in the transaction. Clients complete an empty transaction
-without a request.
-If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may have been lost,
-so a write by a fenced producer is permitted.
+without a request. If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence
+may have been lost, so a write by a fenced producer is permitted.
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,8 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 NAME = "zombie-producer"
 _STATE_TOPIC: Final = "__transaction_state"
-_NEVER_ALLOCATED: Final = -(2**63)
+_UNKNOWN: Final = -(2**63)
+"""An unknown time of allocation (before every time), or no transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ def find(run: WholeRun) -> Iterable[Anomaly]:
 
 def _acts(table: pa.Table) -> Flags:
     """Whether a row is an operation that must fail for a fenced producer."""
-    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _NEVER_ALLOCATED)
+    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _UNKNOWN)
     writes, commits = table["writes"].to_numpy(), table["commits"].to_numpy()
     ok, op_id = table["ok"].to_numpy(), numbers(table["op_id"], 0)
-    of = np.unique(np.stack([process, txn_seq]), axis=1, return_inverse=True)[1].reshape(-1)
-    count = int(of.max(initial=-1)) + 1
+    transaction = np.unique(np.stack([process, txn_seq]), axis=1, return_inverse=True)[1].reshape(-1)
+    count = int(transaction.max(initial=-1)) + 1
     wrote = np.zeros(count, np.bool_)
-    wrote[of[writes & ok]] = True
+    wrote[transaction[writes & ok]] = True
     first = np.full(count, NEVER_NS, np.int64)
-    np.minimum.at(first, of[commits], op_id[commits])
-    acts: Flags = writes | (commits & (txn_seq != _NEVER_ALLOCATED) & wrote[of] & (first[of] == op_id))
+    np.minimum.at(first, transaction[commits], op_id[commits])
+    acts: Flags = writes | (commits & (txn_seq != _UNKNOWN) & wrote[transaction] & (first[transaction] == op_id))
     return acts
 
 
@@ -93,7 +93,7 @@ def _uses(rows: pa.Table) -> _Uses:
 
 
 def _newer_epoch_was_used(uses: _Uses) -> Flags:
-    """Whether, per use, one of the same producer id with a higher epoch had completed before it was invoked."""
+    """Whether, per use, a use of the same producer id with a higher epoch had completed before it was invoked."""
     count = len(uses.txn)
     is_invocation = np.repeat([True, False], count)
     time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
@@ -116,7 +116,7 @@ def _successors_known_ns(uses: _Uses) -> Int64s:
     np.minimum.at(known_ns, uses.producer, uses.complete_ns)
     np.minimum.at(allocated_ns, uses.producer[uses.inits], uses.invoke_ns[uses.inits])
     # An id that was used before it was allocated in this history has an unknown time of allocation.
-    allocated_ns[(allocated_ns == NEVER_NS) | (allocated_ns > known_ns)] = _NEVER_ALLOCATED
+    allocated_ns[(allocated_ns == NEVER_NS) | (allocated_ns > known_ns)] = _UNKNOWN
     txn = np.zeros(count, np.int64)
     txn[uses.producer] = uses.txn
     successors = np.full(count, NEVER_NS, np.int64)
