@@ -140,7 +140,8 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
 def never_resign(self: QuorumConfig) -> int:
     """A leader does not resign although no majority fetches from it.
 
-    Brokers on its side of a cut cannot register and get no metadata; clients wait for responses that cannot be sent.
+    Brokers on its side of a network partition cannot register and get no metadata. Clients wait for responses
+    that cannot be sent.
     """
     return 1_000_000_000
 
