@@ -96,8 +96,8 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
     """Return the attempts by priority: those that run the mutant's line, then its function, then all others.
 
     Similar attempts kill the same mutants. So the next attempt in each group is the one with the most new functions
-    per second: functions that no earlier attempt has run. If no attempt has any, the remaining attempts are ordered
-    again in the same way.
+    per second: functions that no earlier attempt of the group has run. If no attempt has any, the remaining attempts
+    are ordered again in the same way.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
