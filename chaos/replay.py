@@ -79,7 +79,7 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
     Raises:
         TrialNotApplicableError: the target cannot run it. Nothing was started.
         TargetError: there is no such target, it did not start, or a control failed.
-        ScriptNotRunError: the topic was not created.
+        ScriptNotRunError: a topic was not created, or exists already.
     """
     trial = saved.trial
     if trial.requirement or trial.moves or trial.phased:

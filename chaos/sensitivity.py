@@ -40,7 +40,7 @@ from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
 TRIAL_SECONDS_MAX: Final = 20.0
-"""Limit of the computing time of a trial: a hundred times the usual time."""
+"""Limit of the computing time of a trial, which usually takes a tenth of a second."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 
@@ -87,7 +87,7 @@ class DefectTried(Event):
     """The result for one defect.
 
     :param name: name of the invariant, anomaly or requirement that detected it; empty if none did.
-    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did.
+    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did, or none did.
     :param trials: number of trials that ran.
     :param seconds: computing time.
     """

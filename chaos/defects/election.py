@@ -139,7 +139,7 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
 
 @_seeds(Elections, "remove_from_isrs", "fenced-in-isr", "unavailable", "two-leaders")
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
-    """A broker that is fenced leaves the ISR of partitions that other brokers lead, and stays the leader of its own.
+    """A fenced broker leaves the ISR of partitions that other brokers lead, and continues to lead its own partitions.
 
     Its partitions have no reachable leader until it restarts.
     """
