@@ -191,7 +191,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
     """Search for a trial or requirement that detects a defect.
 
     :param seeds: seeds of the trials, in this order.
-    :param seconds: computing time; at least one trial runs.
+    :param seconds: computing time after which no further seed is tried.
     :param known: a trial that detected the defect earlier; it is tried before the seeds.
     """
     began_s = time.process_time()

@@ -74,7 +74,7 @@ class Job(Generic[A, T]):
 def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
     """Yield the result of each item, in the order of items.
 
-    :param items: advanced only as fast as results are yielded.
+    :param items: at most `AHEAD_PER_WORKER` items per worker are taken whose results are not yielded yet.
 
     After a KeyboardInterrupt, the results that have been received are yielded, then it is raised again. Raises
     `WorkerError`.

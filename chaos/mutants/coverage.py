@@ -113,7 +113,7 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
 
 
 def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
-    """Yield names in rounds of a greedy set cover; the bits of a number represent a set of functions."""
+    """Yield the names by greedy set cover, repeated with the remaining attempts. Each bit of a number is a function."""
     bits = {
         function: 1 << bit
         for bit, function in enumerate({each for coverage in coverages for each in coverage.functions})

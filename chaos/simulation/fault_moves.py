@@ -29,7 +29,10 @@ def gaps() -> SearchStrategy[int]:
 
 @cache
 def durations() -> SearchStrategy[int]:
-    """Draw the duration of a fault: below request timeouts, or around the replica lag time or a session timeout."""
+    """Draw the duration of a fault.
+
+    It is shorter than most request timeouts, around the replica lag time, or around a session timeout.
+    """
     return chosen(st.integers(50, 400), st.integers(200, 3_000), st.integers(2_000, 12_000))
 
 

@@ -157,7 +157,7 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: unclean leaders in succession lack committed records, and others truncate (KIP-279, KAFKA-7128)."""
+    """Draw a story: replicas that lack committed records are elected, one after the other (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)

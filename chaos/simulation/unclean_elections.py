@@ -2,7 +2,7 @@
 
 Some of them are unclean elections, which a setting permits or an administrator requests. In the others, a replica has
 lost content while it was in sync. The controller keeps this replica in the ISR until its broker registers again.
-Without KIP-966 the replica may be elected before that, or be the last member of the ISR. The invariants detect all
+Without KIP-966 the replica may be elected before that, or be the last member of the ISR. The invariants detect
 these elections (`Ledger.void_below_epoch`); this module records them in the history for the checkers.
 """
 

@@ -1,4 +1,4 @@
-"""Defects of file access below the log, which have an effect after a power cut, a disk error or a restart.
+"""Defects of file access below the log. They have an effect after a power cut, a disk error or a restart.
 
 The simulation cannot detect them, because it has its own disk instead of this code.
 """
