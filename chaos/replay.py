@@ -128,15 +128,15 @@ def _check_properties(trial: Trial) -> None:
     from reference_broker.core.configuration.key import InvalidConfigError
     from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
 
-    properties = (
+    topic_properties = (
         (TOPIC_CONFIG_KEYS.get(name), name, value) for topic in trial.topics for name, value in topic.properties
     )
-    of_brokers = (
+    broker_properties = (
         (BROKER_CONFIG_KEYS[name], name, value)
         for name, value in trial.cluster.properties
         if name in BROKER_CONFIG_KEYS
     )
-    for key, name, value in (*properties, *of_brokers):
+    for key, name, value in (*topic_properties, *broker_properties):
         if key is None:
             raise TrialNotApplicableError(f"the reference broker has no topic property {name}")
         try:

@@ -101,15 +101,15 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
-    of_line, of_function, far = list[Coverage](), list[Coverage](), list[Coverage]()
+    runs_line, runs_function, runs_neither = list[Coverage](), list[Coverage](), list[Coverage]()
     for coverage in coverages:
         if (mutant.module, mutant.line) in coverage.lines:
-            of_line.append(coverage)
+            runs_line.append(coverage)
         elif outer & coverage.functions:
-            of_function.append(coverage)
+            runs_function.append(coverage)
         else:
-            far.append(coverage)
-    return [*_diverse_first(of_line), *_diverse_first(of_function), *_diverse_first(far)]
+            runs_neither.append(coverage)
+    return [*_diverse_first(runs_line), *_diverse_first(runs_function), *_diverse_first(runs_neither)]
 
 
 def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
