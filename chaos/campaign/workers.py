@@ -97,7 +97,7 @@ class _Worker:
     """Index of the worker's item in the order of results; None while the worker is idle."""
     item: Any = None
     is_ready: bool = False
-    """Whether the process has entered `Job.inside`, and so is ready for its first item."""
+    """Whether the process has started and has entered the context `Job.inside`."""
     done: int = 0
     waited_s: float = 0.0
     """Time since the start of the item, without the time for which the parent was stopped."""

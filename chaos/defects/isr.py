@@ -66,7 +66,7 @@ def expand_before_catching_up(self: Partition, node_id: int) -> bool:
 
 @_seeds(IsrState, "shrunk", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int]) -> IsrState:
-    """Replicas that the leader proposes to remove from the ISR stop counting before the controller has agreed.
+    """The high watermark ignores replicas that the leader proposes to remove from the ISR before the controller agrees.
 
     A leader that cannot reach the controller acknowledges alone, while the controller elects one of these replicas. The
     records that the old leader acknowledged are lost.
