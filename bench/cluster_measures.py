@@ -32,12 +32,12 @@ SHORT_BACKOFFS = {
 class Brokers:
     """The broker processes of a target that has just started.
 
-    These are the descendants of this process that have no children, except the processes `of_others`.
+    These are the descendants of this process that have no children, except the processes `excluded`.
     """
 
-    def __init__(self, of_others: Sequence[psutil.Process] = ()) -> None:
+    def __init__(self, excluded: Sequence[psutil.Process] = ()) -> None:
         descendants = psutil.Process().children(recursive=True)
-        self.processes = [each for each in descendants if not each.children() and each not in of_others]
+        self.processes = [each for each in descendants if not each.children() and each not in excluded]
 
     def memory_mb(self) -> float:
         return sum(process.memory_info().rss for process in self.processes) / 1e6
@@ -118,7 +118,7 @@ def consume(target: Target, topic: str) -> float:
 
 
 def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]:
-    """Return the milliseconds until each of successive records was acknowledged, without the first tenth."""
+    """Produce records one by one, and return the milliseconds until each was acknowledged, without the first tenth."""
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
     return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
@@ -152,7 +152,7 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
 
 
 def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
-    """Create topics until one has a wanted leader, and return its name; leaders are placed on the nodes in turn."""
+    """Create topics, at most twenty, until one has a wanted leader; return the name of that topic."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)

@@ -3,7 +3,7 @@
     .venv/bin/python bench/containers.py [--version 4.3.1] [--turns 15]
 
 Three nodes of Apache Kafka run in containers. The benchmark starts its own Docker engine in a separate network
-namespace; this requires root, dockerd and busybox. Each figure is the median time of a call in milliseconds; a call
+namespace; this requires root, dockerd and busybox. Times are medians in milliseconds. The call that injects a fault
 returns when the fault is in effect.
 """
 

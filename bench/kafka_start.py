@@ -32,7 +32,7 @@ WAYS: Mapping[str, type[ApacheKafka]] = {"without": WithoutArchive, "with": Apac
 
 
 def processor_s() -> float:
-    """Return the processor time of this process's children, ended ones and running ones."""
+    """Return the processor time of all descendants of this process, ended and running."""
     ended = psutil.Process().cpu_times()
     running = (child.cpu_times() for child in psutil.Process().children(recursive=True))
     return (

@@ -7,7 +7,8 @@ filters enters a network namespace. The clusters are measured in turn, while the
 Records of 1,024 bytes are produced with acks=all to one partition with three replicas. A ratio is computed in each
 round, and the median of the rounds is printed.
 
-Finally it prints the time until one of three nodes is isolated from the others, and until the links are healed.
+Finally the benchmark prints the time until one of three nodes is isolated from the others, and until the links are
+healed.
 """
 
 import argparse

@@ -11,7 +11,7 @@ seconds.
 The speed of a machine drifts, so both clusters run at once and are measured in turn, while the other one is idle; the
 order alternates from round to round. A ratio is computed in each round, and the median of the rounds is printed.
 
-`bench/reference_limits.py` has the limits of the reference broker alone.
+`bench/reference_limits.py` measures the limits of the reference broker alone.
 """
 
 import argparse

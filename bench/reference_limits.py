@@ -24,8 +24,8 @@ OPEN_MAX_S = 2.0
 RECORD_BYTES = 10
 
 
-def idle_cpu_growth_percent(partitions: int, work_dir: Path) -> tuple[float, float]:
-    """Return idle CPU without and with the partitions."""
+def idle_cpu_percents(partitions: int, work_dir: Path) -> tuple[float, float]:
+    """Return the idle CPU before the partitions are created, and after."""
     with parse_target("reference", 3, mesh=False, work_dir=work_dir) as cluster:
         brokers = Brokers()
         time.sleep(SETTLE_S)
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kafkatrial-bench-") as directory:
-        before, after = idle_cpu_growth_percent(arguments.partitions, Path(directory) / "partitions")
+        before, after = idle_cpu_percents(arguments.partitions, Path(directory) / "partitions")
         print(
             f"idle CPU: {before:.1f}% of a core, with {arguments.partitions:,} partitions on each node {after:.1f}% "
             f"(goal: at most {CPU_GROWTH_MAX_PERCENT:.0f}% more)",

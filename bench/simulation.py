@@ -4,7 +4,7 @@
 
 Everything runs on one core. The CPU time of a script includes the checks of its history for anomalies.
 
-- Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
+- Scripts per second of CPU time, and the ratio of virtual time to CPU time, for a script of 100 client operations and
   three faults on three nodes.
 - Resident memory after a tenth of the seeds, and after all of them. Each seed generates a script, which is run.
 - CPU time of an event on a cluster with an empty log, and on one with `--records` records in the log.
@@ -54,7 +54,7 @@ SCRIPT = Trial(
 
 
 def measure_scripts(scripts: int) -> tuple[float, float, float]:
-    """Return scripts per second, the ratio of virtual to real time, and the operations of a script."""
+    """Return scripts per second of CPU time, the ratio of virtual time to CPU time, and the operations per script."""
     run(SCRIPT)
     virtual_ms = operations = 0
     began = time.process_time()

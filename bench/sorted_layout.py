@@ -4,9 +4,9 @@ One SQL query for each table (`SORTS`) selects its rows in the columns of `linea
 are joined with `operations`. The rows are sorted by log and one more column, which is the offset for records. DuckDB
 sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and `sortWithinPartitions`. Then the tasks
 that settle the parts of a layout (merge their rows and write them) read row groups of the sorted files instead of
-sorted runs. So files and verdicts are the same. With `rules`, DuckDB checks the rules between records, and our task
-checks `operations`. The rules of single rows are not checked, which favours these layouts. Only synthesized histories
-can be laid out: they have four tables of one file each, and a topic id in every row.
+sorted runs. So files and verdicts are the same. With `rules`, DuckDB checks the rules between records, and the task
+`CheckOperations` checks `operations`. The rules about single rows are not checked, which favours these layouts. Only
+synthesized histories can be laid out: they have four tables of one file each, and a topic id in every row.
 """
 
 import shutil

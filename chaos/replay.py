@@ -79,7 +79,7 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
     Raises:
         TrialNotApplicableError: the target cannot run it. Nothing was started.
         TargetError: there is no such target, it did not start, or a control failed.
-        ScriptNotRunError: the topic was not created.
+        ScriptNotRunError: a topic was not created, or exists already.
     """
     trial = saved.trial
     if trial.requirement or trial.moves or trial.phased:
@@ -128,15 +128,15 @@ def _check_properties(trial: Trial) -> None:
     from reference_broker.core.configuration.key import InvalidConfigError
     from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
 
-    properties = (
+    topic_properties = (
         (TOPIC_CONFIG_KEYS.get(name), name, value) for topic in trial.topics for name, value in topic.properties
     )
-    of_brokers = (
+    broker_properties = (
         (BROKER_CONFIG_KEYS[name], name, value)
         for name, value in trial.cluster.properties
         if name in BROKER_CONFIG_KEYS
     )
-    for key, name, value in (*properties, *of_brokers):
+    for key, name, value in (*topic_properties, *broker_properties):
         if key is None:
             raise TrialNotApplicableError(f"the reference broker has no topic property {name}")
         try:

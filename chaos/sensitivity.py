@@ -40,7 +40,7 @@ from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
 TRIAL_SECONDS_MAX: Final = 20.0
-"""Limit of the computing time of a trial: a hundred times the usual time."""
+"""Limit of the computing time of a trial, which usually takes a tenth of a second."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 
@@ -87,7 +87,7 @@ class DefectTried(Event):
     """The result for one defect.
 
     :param name: name of the invariant, anomaly or requirement that detected it; empty if none did.
-    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did.
+    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did, or none did.
     :param trials: number of trials that ran.
     :param seconds: computing time.
     """
@@ -191,7 +191,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
     """Search for a trial or requirement that detects a defect.
 
     :param seeds: seeds of the trials, in this order.
-    :param seconds: computing time; at least one trial runs.
+    :param seconds: computing time after which no further seed is tried.
     :param known: a trial that detected the defect earlier; it is tried before the seeds.
     """
     began_s = time.process_time()

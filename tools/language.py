@@ -1,7 +1,7 @@
 """Check of names and prose against the word list of the project: `[tool.language]` in pyproject.toml.
 
 Each top folder has a budget of hits, which may only fall: `python -m tools.language --tighten` lowers each budget to
-the number of hits that are left. `--list FOLDER` shows them. An exception names a path, a pattern and the reason.
+the number of hits that are left. `--list FOLDER` lists the hits. An exception names a path, a pattern and the reason.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def hits_in(path: str, text: str, language: Language) -> Iterator[Hit]:
 
 
 def hits_in_tree(root: Path, language: Language) -> list[Hit]:
-    """Return the hits in all files of the tree, except in hidden and built folders."""
+    """Return the hits in the files of the tree with one of `SUFFIXES`, except in hidden and built folders."""
     folders = sorted(
         each for each in root.iterdir() if each.is_dir() and each.name not in _BUILT and each.name[0] != "."
     )

@@ -149,7 +149,7 @@ def histories_of(test_data: Path) -> list[History]:
 
 
 def our_time(history: History) -> Timed:
-    """Return the shortest time of several checks; a check ends at the first violation, as porcupine's does."""
+    """Return the verdict and the shortest time of several checks; each ends at the first violation, as in porcupine."""
     model, best, verdict = history.model, sys.maxsize, Verdict.UNKNOWN
     for _ in range(REPEATS):
         gc.disable()

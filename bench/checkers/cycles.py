@@ -3,12 +3,12 @@
     .venv/bin/python bench/checkers/cycles.py [--transactions 1000000] [--json FILE]
 
 There are two histories, each generated with numpy and written as a run directory. In both, 50 clients have concurrent
-transactions, each with a produce to two of four partitions.
+transactions, and each transaction produces to two of four partitions.
 
 - *pipeline*: each client also reads its own input. The writes are interleaved, as Kafka permits, so that
   write-write edges (G0) form components of thousands of transactions.
-- *mesh*: each poll reads two records of one of the four partitions, some way behind its end. With read-write edges all
-  transactions are one component.
+- *mesh*: each poll reads two records of one of the four partitions, 100 to 300 records behind its end. With read-write
+  edges all transactions are one component.
 
 For each history the benchmark prints the time of a whole `kafkatrial check` (all anomalies, read from Parquet), the
 elapsed and CPU time of the cycle search within it, and the peak memory of the judging process. The goal is 60 s for the
@@ -98,7 +98,7 @@ def _pipeline_reads(op_id: Any) -> dict[str, Any]:
 
 
 def _mesh_reads(rng: Any, op_id: Any, sends: dict[str, Any], place: Any, ends: Any) -> dict[str, Any]:
-    """Return two adjacent records for each poll, from one partition, slightly below the log end when the poll began.
+    """Return two adjacent records for each poll, from one partition, 100 to 300 records below its end at that time.
 
     A poll for which the partition has too few records returns nothing.
     """

@@ -2,9 +2,9 @@
 
     .venv/bin/python bench/checkers/kafka_log.py [--operations 1000000] [--rounds 5] [--json FILE]
 
-With such histories, porcupine runs out of memory at 3,000 operations. `checked` is the time of the check of loaded
-columns, the shortest of some rounds. `from Parquet` is the time from opening the run directory to the verdict, in a new
-process.
+With such histories, porcupine runs out of memory at 3,000 operations. `checked` is the shortest time of several rounds
+in which columns in memory are checked. `from Parquet` is the time from opening the run directory to the verdict, in a
+new process.
 """
 
 import argparse

@@ -27,7 +27,7 @@ class Counterexample:
     :param target: target on which it was found.
     :param defect: defect that was seeded into the simulation; empty if there was none.
     :param at_ms: time of the violation, in virtual time.
-    :param digest: digest of the run, which is the same for each run in virtual time.
+    :param digest: digest of the run in virtual time, the same whenever the trial runs; empty on any other target.
     :param is_confirmed: whether a second run showed the same violation (in virtual time: with the same digest); None if
         the trial ran only once.
     :param runs: number of trials that ran while it was shrunk.

@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 _SEEDS: Final = 6
 """Seeds from 1 to below this number are tried. A seed is not halved, because that would not make it simpler."""
 _EXACT: Final = 32
-"""A number at most this far from the minimum is bisected to the smallest possible one; any other is rounded."""
+"""When a number cannot be halved, it is bisected further if it is at most this far from the minimum; else rounded."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 
@@ -123,7 +123,7 @@ class Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number near to the minimum by bisection. A number that stays large becomes a round number."""
+        """Bring a number as close to the minimum as possible by bisection. A number that stays large is rounded."""
         rejected = least
         while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
             half = rejected + (value - rejected) // 2

@@ -74,7 +74,7 @@ class Job(Generic[A, T]):
 def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
     """Yield the result of each item, in the order of items.
 
-    :param items: advanced only as fast as results are yielded.
+    :param items: at most `AHEAD_PER_WORKER` items per worker are taken whose results are not yielded yet.
 
     After a KeyboardInterrupt, the results that have been received are yielded, then it is raised again. Raises
     `WorkerError`.
@@ -97,7 +97,7 @@ class _Worker:
     """Index of the worker's item in the order of results; None while the worker is idle."""
     item: Any = None
     is_ready: bool = False
-    """Whether the process has started."""
+    """Whether the process has started and has entered the context `Job.inside`."""
     done: int = 0
     waited_s: float = 0.0
     """Time since the start of the item, without the time for which the parent was stopped."""
@@ -157,7 +157,7 @@ class _Pool(Generic[A, T]):
         self.workers.clear()
 
     def _hand_out(self) -> None:
-        """Give each idle worker an item, as long as there are items, and start a worker only for an item."""
+        """Hand out the next items, to idle workers first and then to new ones."""
         busy = [worker for worker in self.workers if worker.place is not None]
         idle = [worker for worker in self.workers if worker.place is None]
         ahead = len(busy) + len(self.waiting)
@@ -188,7 +188,7 @@ class _Pool(Generic[A, T]):
         return worker
 
     def _await(self, busy: list[_Worker]) -> None:
-        """Receive results, and give up items that take too long."""
+        """Receive results, and give up on items that take too long."""
         began_s = time.monotonic()
         ready = wait([worker.connection for worker in busy], _CHECK_PERIOD_S)
         passed_s = min(time.monotonic() - began_s, 2 * _CHECK_PERIOD_S)

@@ -31,7 +31,7 @@ def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list
 def stay_active_when_deposed(self: Node, now: Now) -> None:
     """A controller that has lost its quorum keeps its image and continues to process requests.
 
-    Its next append fails, since this node is no longer the leader, and pending requests never get a response.
+    Its next append fails, since the node is no longer the leader, and pending requests never get a response.
     """
     self._epoch_start_offset = None
 

@@ -5,7 +5,7 @@ Rules of this package:
   starts and works, and fails only where the function matters.
 - Its name is that of the replacement function. Its story is that function's docstring: what the code does wrong, then
   the effect for a user.
-- `source` is a report of the bug in a real broker. It is empty if no report is known.
+- `source` names reports of the bug in real brokers, and KIPs. It is empty if none is known.
 - `expected` names checks that should detect it: an invariant of the simulation, an anomaly of a history, `exception`,
   or a requirement's id (which has a `/`). A defect counts as detected if any check detects it, listed or not;
   `chaos.sensitivity` records which check it was.

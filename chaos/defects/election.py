@@ -73,7 +73,7 @@ def prefer_a_replica_that_lags(
 ) -> tuple[int, bool]:
     """A preferred election makes the first replica leader as soon as it is alive, without waiting for it to catch up.
 
-    Balancing the leaders after a restart loses records that were written while that broker was down.
+    Balancing the leaders after a broker's restart loses records that were written while it was down.
     """
     if election is Election.PREFERRED and is_acceptable(target.replicas[0]):
         return target.replicas[0], False
@@ -139,7 +139,7 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
 
 @_seeds(Elections, "remove_from_isrs", "fenced-in-isr", "unavailable", "two-leaders")
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
-    """A broker that is fenced leaves the ISR of partitions that others lead, and keeps its own leaderships.
+    """A fenced broker leaves the ISR of partitions that other brokers lead, and continues to lead its own partitions.
 
     Its partitions have no reachable leader until it restarts.
     """

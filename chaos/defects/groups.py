@@ -50,7 +50,7 @@ def acknowledge_commits_at_once(
 ) -> None:
     """A commit is acknowledged when the coordinator has written it, before it is replicated.
 
-    It is lost with that coordinator, and the group reads records again.
+    If the coordinator fails, the commit is lost, and the group reads records again.
     """
     _append(self, offsets, commits, lambda *_: None, now)
     settled(ErrorCode.none, now)

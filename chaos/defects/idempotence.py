@@ -71,15 +71,15 @@ def append_duplicates(self: ProducerStateManager, header: BatchHeader) -> Append
 def accept_any_sequence(self: ProducerStateManager, header: BatchHeader) -> None:
     """Sequences need not be consecutive.
 
-    If the first of several requests in flight is lost, the others are appended before it.
+    If the first of several requests in flight is lost, the others are appended before its retry.
     """
 
 
 @_seeds(ProducerStateManager, "check_sequence", "idempotence/sequence-gap-is-rejected", "producer-order")
 def accept_gaps(self: ProducerStateManager, header: BatchHeader) -> None:
-    """A sequence may be higher than the next one; only a lower one is rejected.
+    """A batch whose sequence is higher than expected is accepted; only a lower sequence is rejected.
 
-    A lost batch is not detected, and its retry is rejected, since its sequence is too low then.
+    The loss of a batch is not detected. Its retry is rejected if a later batch has been appended.
     """
     state = self._states.get(header.producer_id)
     if state is not None and header.producer_epoch == state.epoch:
@@ -109,7 +109,7 @@ def return_the_log_end_for_a_duplicate(
 ) -> Appended:
     """The response to a duplicate has the offset that a new batch would get.
 
-    The producer has an offset at which there is another record.
+    The producer receives an offset at which another record is appended later.
     """
     end_offset = self.log_end_offset
     appended = _append(self, batch, leader_epoch=leader_epoch, now_ms=now_ms)
@@ -124,8 +124,8 @@ def acknowledge_a_duplicate_at_once(
 ) -> Appended:
     """A duplicate does not wait for the high watermark, since it is in the log.
 
-    The first attempt timed out because it could not be replicated. The second one is acknowledged, and lost with the
-    leader.
+    The first attempt timed out because the batch could not be replicated. The second one is acknowledged, and the batch
+    is lost if the leader fails.
     """
     end_offset = self.log_end_offset
     appended = _append(self, batch, leader_epoch=leader_epoch, now_ms=now_ms)
@@ -159,9 +159,9 @@ def keep_producers_when_truncating(self: UnifiedLog, now_ms: int) -> None:
 
 @_seeds(ProducerStateManager, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
 def expire_producers_by_their_first_batch(self: ProducerStateManager, now_ms: int, expiration_ms: int) -> None:
-    """A producer expires when its oldest known batch is older than a quarter of the limit, although it is active.
+    """A producer expires a quarter of `producer.id.expiration.ms` after its oldest known batch, even if it is active.
 
-    A retry after that is appended again.
+    A retry after that is appended a second time.
     """
     self._states = {
         producer_id: state

@@ -1,4 +1,4 @@
-"""Defects of the in-sync replicas: leaving, joining and counting them, on the leader and the controller."""
+"""Defects of the ISR: how replicas leave it, join it and are counted, on the leader and on the controller."""
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
@@ -28,7 +28,7 @@ def never_shrink(self: Partition, now: Now) -> None:
 def acknowledge_alone(self: Partition) -> bool:
     """`min.insync.replicas` is ignored: a leader that has lost all its followers accepts acks=all writes.
 
-    They are on one disk. If that leader ends, and another replica is elected, these acknowledged records are lost.
+    The records are on one disk. If the leader fails and another replica is elected, acknowledged records are lost.
     """
     return False
 
@@ -46,7 +46,7 @@ def count_one_replica_too_many(self: Partition) -> int:
 def advance_below_min_isr(self: Partition, now: Now) -> bool:
     """The high watermark advances even while the ISR is smaller than `min.insync.replicas`.
 
-    Records of acks=1 producers are committed, and read, on fewer disks than the topic requires.
+    Records of acks=1 producers are committed and can be read while they are on fewer disks than the topic requires.
     """
     committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
     if committed <= self.high_watermark:
@@ -66,7 +66,7 @@ def expand_before_catching_up(self: Partition, node_id: int) -> bool:
 
 @_seeds(IsrState, "shrunk", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int]) -> IsrState:
-    """Replicas that the leader proposes to remove from the ISR cease to count at once.
+    """The high watermark ignores replicas that the leader proposes to remove from the ISR before the controller agrees.
 
     A leader that cannot reach the controller acknowledges alone, while the controller elects one of these replicas. The
     records that the old leader acknowledged are lost.
@@ -77,7 +77,7 @@ def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int])
 
 @_seeds(Partition, "is_under_min_isr", "isr-response", "unavailable")
 def demand_one_replica_too_many(self: Partition) -> bool:
-    """An ISR of exactly `min.insync.replicas` is treated as too small.
+    """An ISR of exactly `min.insync.replicas` is treated as too small if the partition has more replicas.
 
     Three replicas with a minimum of two do not survive the loss of one: producers get NOT_ENOUGH_REPLICAS.
     """

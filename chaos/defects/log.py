@@ -78,7 +78,7 @@ def cut_off_whole_segments_only(self: UnifiedLog, offset: int, now_ms: int) -> N
     "quorum-response",
 )
 def return_the_start_of_an_epoch(self: LeaderEpochFileCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
-    """The end offset of an older epoch is returned as the start of that epoch.
+    """The start offset of an older epoch is returned as its end offset.
 
     Followers truncate the whole epoch with its acknowledged records, and fetch it again. If the leader fails meanwhile,
     the records are lost.

@@ -43,7 +43,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> S
 
 @_seeds(MetadataImage, "copy", "exception", "quorum-committed-equal", "metadata-agree")
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
-    """The controller's image shares its topics with the broker's on the same node.
+    """The controller's image shares its topics with the image of the broker on the same node.
 
     Changes of the controller are visible to that broker before they are committed, and then applied a second time.
     """

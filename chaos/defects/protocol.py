@@ -38,7 +38,7 @@ _metadata_partition = metadata._partition
     DelayedProduce, "try_complete", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset"
 )
 def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, changed_key: object) -> bool:
-    """An append that was not committed in time is acknowledged, instead of an error REQUEST_TIMED_OUT.
+    """An append that was not committed in time is acknowledged instead of failing with REQUEST_TIMED_OUT.
 
     Records that a leader appended while it was isolated are lost after their acknowledgement.
     """

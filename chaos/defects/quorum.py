@@ -1,7 +1,7 @@
 """Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
-All of them are also tested on the quorum alone (`tests/reference_broker/quorum`), where an election takes a thousandth
-of the time. For each defect there is a scenario, which must detect the defect with at least three of 80 seeds.
+All of them are also tested on the quorum alone (`tests/reference_broker/quorum`), where an election costs much less
+computing time. For each defect there is a scenario, which must detect the defect with at least three of 80 seeds.
 """
 
 from chaos.defects.defect import Area
@@ -42,7 +42,7 @@ _initial_state = QuorumState._initial_state
 def commit_an_older_epoch_by_count(self: LeaderState, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 
-    A later leader may validly lack them. Metadata that brokers have applied are lost.
+    A later leader may validly lack them. Metadata that brokers have applied is lost.
     """
     return True
 
@@ -140,7 +140,8 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
 def never_resign(self: QuorumConfig) -> int:
     """A leader does not resign although no majority fetches from it.
 
-    Brokers on its side of a cut cannot register and get no metadata; clients wait for responses that cannot be sent.
+    Brokers on its side of a network partition cannot register and get no metadata. Clients wait for responses
+    that cannot be sent.
     """
     return 1_000_000_000
 

@@ -82,10 +82,10 @@ def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: fr
 
 @_seeds(Followers, "committed_offset", "watermark-on-isr", "lost-write")
 def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
-    """A leader commits records that a majority of the replicas has, as in Raft, and not the whole ISR.
+    """A leader commits records as soon as a majority of the replicas has them, as in Raft, instead of the whole ISR.
 
-    A replica that lacks them is still in the ISR of the controller, so it may be the next leader: then acknowledged
-    records are lost.
+    A replica that lacks them is still in the controller's ISR, so it may be the next leader: then acknowledged records
+    are lost.
     """
     ends = sorted([end_offset, *(progress.end_offset for progress in self._progress.values())], reverse=True)
     return ends[len(ends) // 2]
@@ -124,9 +124,9 @@ def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) 
     source="KAFKA-353",
 )
 def acknowledge_before_replication(self: Partition, required_offset: int) -> ErrorCode | None:
-    """acks=all is treated as acks=1: acknowledged when the leader has the records.
+    """acks=all is treated as acks=1: a request is acknowledged when the leader has the records.
 
-    A producer that requested the strongest guarantee loses its records with the leader.
+    A producer that requested the strongest guarantee loses its records if the leader fails.
     """
     return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
 
@@ -194,7 +194,7 @@ def never_fetch_again_after_an_error(self: ReplicaFetcher, delayed: list[Partiti
 
 @_seeds(Partition, "check_leader_epoch", "epochs/old-epoch-is-fenced", "log-matching", source="KIP-320, KAFKA-7440")
 def accept_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
-    """No request is fenced: it is served whatever leader epoch it has.
+    """No request is fenced: every request is served, whatever its leader epoch.
 
     A deposed leader continues to serve followers of its successor, and counts their progress. It commits records that
     the new leader does not have.

@@ -1,4 +1,4 @@
-"""Chaos session: rounds with rotating seeds on one or several targets, until a limit or a failure.
+"""Chaos session: rounds with consecutive seeds on one or several targets, until a limit or a failure.
 
 Each seed gives one round, which runs on every target in turn, on a new cluster. A round without an applicable fault is
 skipped. A violation is shrunk and saved as a failure, and the session stops after `failures_max` failures. A session

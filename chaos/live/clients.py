@@ -147,13 +147,13 @@ class _RawClient(ABC):
         self._connection.reset()
 
 
-class _OfPartition(_RawClient):
+class _PartitionClient(_RawClient):
     def __init__(self, context: TrialContext, partition: int, pause_ms: int) -> None:
         super().__init__(context, leader_client(context, partition), pause_ms)
         self._partition = partition
 
 
-class _OneByOne(_OfPartition):
+class _OneByOne(_PartitionClient):
     """Producer that sends each batch once, without retries.
 
     An idempotent one requests a new producer id after a batch that is not acknowledged.
@@ -188,7 +188,7 @@ class _OneByOne(_OfPartition):
         return self._workload.acks == 0 and produced.error is None
 
 
-class _Keyed(_OfPartition):
+class _Keyed(_PartitionClient):
     def __init__(self, workload: Keyed, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)
         self._workload = workload
@@ -199,7 +199,7 @@ class _Keyed(_OfPartition):
         return produced.outcome is Outcome.OK
 
 
-class _LeaderReader(_OfPartition):
+class _LeaderReader(_PartitionClient):
     def __init__(self, workload: LeaderReader, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)
         self._offset = 0
@@ -251,4 +251,4 @@ class _Administrator:
             client.administer(administration.delete_topic(topic, timeout_ms=_ADMIN_TIMEOUT_MS))
 
     def close(self) -> None:
-        """Do nothing: each request has its own connection."""
+        """Do nothing: `_create_and_delete` closes its connections."""

@@ -52,10 +52,10 @@ def coverage_of(history: History, topic: str, min_insync_replicas: int) -> Count
 
 
 def _partition_states(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str]:
-    """Yield the states of one partition by the newest responses.
+    """Yield the states that a partition reached, from responses in the order of time.
 
-    Within an epoch only responses of the leader itself count. A response of an older epoch is outdated. If it comes
-    from a node that names itself as the leader, `leader deposed without knowing` is yielded.
+    After the first response of an epoch, only responses of the leader itself count. A response of an older epoch is
+    outdated. If it comes from a node that names itself as the leader, `leader deposed without knowing` is yielded.
     """
     epoch, leader, isr = -1, None, frozenset[int]()
     for row in rows:

@@ -59,7 +59,7 @@ class RoundJudged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundNotRun(Event):
-    """End of a round that could not be run: its cluster did not start, or a control failed."""
+    """End of a round that could not be run: its cluster did not start, a control failed, or a topic was not created."""
 
     event: ClassVar[str] = "round-not-run"
     target: str

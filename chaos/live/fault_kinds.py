@@ -1,4 +1,4 @@
-"""Kinds of faults in schedules for real clusters: those of the simulation, and others that need processes."""
+"""Kinds of faults in schedules for real clusters: most kinds of the simulation, and others that need processes."""
 
 from collections.abc import Callable
 from functools import cache
@@ -104,7 +104,7 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
 
 
 def _lasting(shape: Shape) -> SearchStrategy[Group]:
-    """Return a strategy for faults that make one node unavailable to all others for a long time."""
+    """Return a strategy for faults that make one node unavailable for `LASTING_MS`."""
     gone: SearchStrategy[AnyFault] = chosen(
         st.builds(Kill, nodes(shape)),
         st.builds(Pause, nodes(shape)),

@@ -51,8 +51,8 @@ class BreakableTarget(
 class Injected:
     """One fault of the schedule after its injection.
 
-    :ivar found: false if there was nothing to break.
-    :ivar rejection: why the target did not apply it, such as a conflict with another fault. Empty if it did.
+    :ivar found: false if there was nothing to break, or if the target rejected the fault.
+    :ivar rejection: why the target rejected the fault, such as a conflict with another fault; empty if it did not.
     """
 
     timed: Timed
@@ -131,7 +131,10 @@ class Injector:
             self.nodes.note_deaths()
 
     def _moments(self) -> Iterator[tuple[int, int, int, bool]]:
-        """Yield starts and ends of faults: time, order at that time (ends first), index, and whether it is an end."""
+        """Yield each start and end of a fault: time, order at that time, index, and whether it is an end.
+
+        At the same time, faults end before others start. Only a fault without a duration ends after its own start.
+        """
         for number, timed in enumerate(self.schedule):
             yield timed.at_ms, 1, number, False
             yield timed.at_ms + timed.for_ms, int(timed.for_ms == 0), number, True

@@ -33,10 +33,10 @@ class FollowingClient:
 
 
 def leader_client(context: TrialContext, partition: int) -> FollowingClient:
-    """Return a client of the leader of a partition, by Metadata."""
+    """Return a client that looks up the leader of a partition with Metadata requests."""
     return FollowingClient(context, lambda client: client.find_leader(context.topic, partition))
 
 
 def coordinator_client(context: TrialContext, group: str) -> FollowingClient:
-    """Return a client of the coordinator of a group, by FindCoordinator."""
+    """Return a client that looks up the coordinator of a group with FindCoordinator requests."""
     return FollowingClient(context, lambda client: client.find_coordinator(group))

@@ -19,7 +19,7 @@ class Nodes:
     context: FaultContext
     view: View
     deaths: dict[int, str] = field(default_factory=dict)
-    """Nodes that ended although no fault limited their disk or memory, with the last line of their log."""
+    """Nodes that ended although no fault could be the reason, with the last line of their log."""
 
     def start_all(self) -> None:
         """Start the nodes that do not run, as an operator does."""
@@ -29,8 +29,8 @@ class Nodes:
     def restart_missing(self) -> None:
         """Kill and start the nodes that are missing from an ISR.
 
-        A late request may unregister a node while it runs. This node does not register again until an operator restarts
-        it.
+        A late request may unregister a node while it runs. Such a node does not register again until an operator
+        restarts it.
         """
         missing = {node for seen in self.view.partitions.values() for node in set(seen.replicas) - set(seen.isr)}
         for node in sorted(missing.intersection(self.context.nodes)):
@@ -56,7 +56,7 @@ class ObservedLosses(Losses):
         self._view = view
         self._flushed_topics = flushed_topics
         self._lossy: dict[tuple[str, int], int] = {}
-        """By topic and node with lost records of the topic: time of the node's next start, `NEVER_NS` until then."""
+        """For each topic and node that has lost records of it: time of the node's latest start since, or `NEVER_NS`."""
         self._whole_ns: dict[TopicPartition, int] = {}
         """Time of the newest request whose response had a full ISR: nodes that started earlier have caught up."""
         self._recorded: set[tuple[TopicPartition, int, int]] = set()

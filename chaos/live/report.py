@@ -174,7 +174,7 @@ def _longest_ns(times: Sequence[int]) -> int:
 
 
 def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:
-    """Count records by acks that were acknowledged, or sent with acks=0, and are on no replica's disk.
+    """Count, by acks, the records that were acknowledged or sent with acks=0, and that are on no replica's disk.
 
     If no replica was read, the result is empty.
     """

@@ -60,7 +60,7 @@ class LiveAdministration(Administration):
         self._start(add)
 
     def finish(self) -> None:
-        """Wait for running requests."""
+        """Wait until all requests and starts of brokers are over."""
         for task in self._tasks:
             task.result()
         self._tasks.clear()

@@ -29,8 +29,8 @@ from linearizability.operation import Outcome
 
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _TIMEOUT_MS: Final = 5_000
-_AGAIN_S: Final = 0.05
-_FORGOTTEN: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+_RETRY_BACKOFF_S: Final = 0.05
+_OUT_OF_ORDER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 _APPENDED: Final = (None, "DUPLICATE_SEQUENCE_NUMBER")
 
 
@@ -67,12 +67,12 @@ class RetryingProducer:
             client = self._connection.client()
             if client is None or not self._produce(client):
                 self._connection.reset()
-                phase_over.wait(_AGAIN_S)
+                phase_over.wait(_RETRY_BACKOFF_S)
             else:
                 phase_over.wait(self._workload.pause_ms / 1000)
 
     def close(self) -> None:
-        """Record an unknown outcome for each batch without a response."""
+        """Record an unknown outcome for each batch that is not acknowledged."""
         for batch in self._unacknowledged:
             self._complete(batch, Outcome.INFO, REQUEST_TIMED_OUT)
         self._unacknowledged.clear()
@@ -86,18 +86,18 @@ class RetryingProducer:
                 return False
         while len(self._unacknowledged) < self._workload.in_flight_max:
             self._unacknowledged.append(self._new_batch(self._identity))
-        forgotten = False
+        is_out_of_order = False
         batches = tuple(self._unacknowledged)
         responses = client.pipeline(self._send(client, batch) for batch in batches)
         for batch, produced in zip(batches, responses, strict=False):
             if produced.error in _APPENDED:
                 self._acknowledge(batch, produced)
-            elif produced.error != _FORGOTTEN:
+            elif produced.error != _OUT_OF_ORDER:
                 return False  # the later responses are for batches that are sent again
-            forgotten |= produced.error == _FORGOTTEN
-        if forgotten:
+            is_out_of_order |= produced.error == _OUT_OF_ORDER
+        if is_out_of_order:
             self._bump_epoch()
-        return not forgotten
+        return not is_out_of_order
 
     def _new_batch(self, identity: ProducerIdentity) -> _Batch:
         records = self._context.records(self._workload.records)

@@ -45,7 +45,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
     """Run the round. Its history is in `run_dir`, even if the round is interrupted.
 
     Raises:
-        ScriptNotRunError: the topic was not created.
+        ScriptNotRunError: a topic was not created, or exists already.
         TargetError: a control failed, or a node did not restart.
     """
     clock = target.transport
@@ -138,7 +138,7 @@ class _Healing:
 
     @property
     def is_over(self) -> bool:
-        """Whether the schedule is over and healed, and the cluster has recovered or the bound is over."""
+        """Whether the schedule, the recovery (or its bound) and the healed phase are over."""
         return self._over.is_set()
 
     def await_hold(self) -> None:
@@ -200,7 +200,7 @@ def _watched_topics(trial: Trial) -> dict[str, int]:
 def _work(
     target: LiveTarget, context: TrialContext, trial: Trial, healing: _Healing, stepping: SteppingClients
 ) -> None:
-    """Run the clients until the schedule is over and healed. An interrupt heals at once."""
+    """Run the clients until `healing` is over. An interrupt heals at once."""
     actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:

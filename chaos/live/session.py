@@ -60,7 +60,7 @@ def run_on(
 
     Raises:
         TargetError: the cluster did not start, or a control failed.
-        ScriptNotRunError: the topic was not created.
+        ScriptNotRunError: a topic was not created, or exists already.
     """
     with TemporaryFolder() as work_dir:
         cluster = _target(target, trial, Path(work_dir), disk)

@@ -31,7 +31,7 @@ from fixtures.targets.target import TargetError, addresses_of
 
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
-_AGAIN_MS: Final = 100
+_RETRY_BACKOFF_MS: Final = 100
 _NAMES: Final = {InvalidResponseError: "wrong-response", MalformedResponse: "malformed-response"}
 
 
@@ -39,7 +39,7 @@ class SteppingClients:
     """The clients with steps of a trial, as one actor.
 
     :param node: returns the node that has a role now.
-    :param is_healed: whether the faulty phase is over, after which the clients have a limited time.
+    :param is_healed: whether the schedule and the healed phase are over, after which the clients have a limited time.
     :ivar violations: invalid responses, and partitions that accept no record after the faults.
     :ivar unfinished: a line if clients did not finish in time, and one if topics were not read back in time; on a slow
         machine neither is a violation.
@@ -64,7 +64,7 @@ class SteppingClients:
         """Processes of the present run, with connections that may be open."""
 
     def act(self, phase: Phase, phase_over: Event) -> None:
-        """Run all clients from their first step to their last, or until `phase_over` is set."""
+        """Run all clients to their last step, at most until their time is over or `phase_over` is set."""
         late = asyncio.run(self._run(self._started, CLIENTS_MS, phase_over.is_set, self._is_healed))
         if late:
             self.unfinished.append(f"clients {late} have steps left {CLIENTS_MS} ms after the last fault")
@@ -141,7 +141,7 @@ class SteppingClients:
         return [self._start(each, environment) for each in self._trial.stepping]
 
     def _start(self, steps: SteppingClient, environment: SocketEnvironment) -> Process:
-        process, context = self._process(environment), self._of(environment)
+        process, context = self._process(environment), self._client_context(environment)
         match steps:
             case ProducerSteps():
                 Producer(process, context, steps).run()
@@ -157,7 +157,7 @@ class SteppingClients:
         return [process]
 
     def _read_topics_and_groups(self, environment: SocketEnvironment, process: Process) -> Behaviour:
-        context = self._of(environment)
+        context = self._client_context(environment)
         places = yield from _places(Client(process.number, context), self._other_topics)
         if places:
             writing = self._process(environment)
@@ -165,7 +165,7 @@ class SteppingClients:
             producer = Producer(writing, context, ProducerSteps(steps=sends, idempotent=False))
             producer.run()
             while not writing.is_done:
-                yield Sleep(_AGAIN_MS)
+                yield Sleep(_RETRY_BACKOFF_MS)
             if producer.rejected:
                 text = f"a write to {producer.rejected[0]} is not accepted after the faults"
                 self.violations.append(Violation("not-recovered", text))
@@ -173,7 +173,7 @@ class SteppingClients:
         for group in self._groups:
             reader = Consumer(process, context, ConsumerSteps(group=group.group, partitions=group.partitions))
             while (yield from reader.fetch_offsets(list(group.partitions))) is not None:
-                yield Sleep(_AGAIN_MS)
+                yield Sleep(_RETRY_BACKOFF_MS)
 
     @property
     def _other_topics(self) -> list[str]:
@@ -190,7 +190,7 @@ class SteppingClients:
         self._processes.append(Process(next(self._context.processes), environment, negotiates=True))
         return self._processes[-1]
 
-    def _of(self, environment: SocketEnvironment) -> ClientContext:
+    def _client_context(self, environment: SocketEnvironment) -> ClientContext:
         target = self._context.target
         return ClientContext(
             self._context.recorder,
@@ -208,6 +208,6 @@ def _places(reader: Client, topics: Sequence[str]) -> Steps:
     places: list[TopicPartition] = []
     if topics:
         while (yield from reader.refresh(topics)).response is None:
-            yield Sleep(_AGAIN_MS)
+            yield Sleep(_RETRY_BACKOFF_MS)
         places = [(topic, index) for topic in topics for index in range(reader.metadata.partitions.get(topic, 0))]
     return places

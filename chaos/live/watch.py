@@ -215,8 +215,8 @@ class Watch:
         response: Any = client.metadata(self.view.topics).response
         if response is None:
             return
-        for of_topic in response.topics:
-            for each in of_topic.partitions:
+        for topic in response.topics:
+            for each in topic.partitions:
                 leader = int(each.leader_id)
                 seen = PartitionSeen(
                     leader=leader,
@@ -226,13 +226,13 @@ class Watch:
                     by_leader=leader == node,
                     at_ns=sent_ns,
                 )
-                self.view.update(TopicPartition(of_topic.name, int(each.partition_index)), seen)
+                self.view.update(TopicPartition(topic.name, int(each.partition_index)), seen)
         self.view.update_node(node, sent_ns)
 
     def _describe_quorum(self, client: RecordedClient) -> None:
         result = client.describe_quorum()
-        for of_topic in result.response.topics if result.error is None else ():
-            for each in of_topic.partitions:
+        for topic in result.response.topics if result.error is None else ():
+            for each in topic.partitions:
                 if not each.error_code:
                     voters = tuple(int(voter.replica_id) for voter in each.current_voters)
                     self.view.update_quorum(QuorumSeen(int(each.leader_id), int(each.leader_epoch), voters))

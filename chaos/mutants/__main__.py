@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _survives(console: Console, coverages: Sequence[Coverage]) -> bool:
-    """Print and return whether no attempt detects a violation of the clean core."""
+    """Print and return whether no attempt within `CLEAN_SECONDS` detects a violation of the clean core."""
     clean = Candidate(CLEAN, [coverage.name for coverage in coverages])
     (tried,) = try_mutants(iter([clean]), CLEAN_SECONDS, workers=1)
     result = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"

@@ -96,24 +96,24 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
     """Return the attempts by priority: those that run the mutant's line, then its function, then all others.
 
     Similar attempts kill the same mutants. So the next attempt in each group is the one with the most new functions
-    per second: functions that no earlier attempt has run. If no attempt has any, the remaining attempts are ordered
-    again in the same way.
+    per second: functions that no earlier attempt of the group has run. If no attempt has any, the remaining attempts
+    are ordered again in the same way.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
-    of_line, of_function, far = list[Coverage](), list[Coverage](), list[Coverage]()
+    runs_line, runs_function, runs_neither = list[Coverage](), list[Coverage](), list[Coverage]()
     for coverage in coverages:
         if (mutant.module, mutant.line) in coverage.lines:
-            of_line.append(coverage)
+            runs_line.append(coverage)
         elif outer & coverage.functions:
-            of_function.append(coverage)
+            runs_function.append(coverage)
         else:
-            far.append(coverage)
-    return [*_diverse_first(of_line), *_diverse_first(of_function), *_diverse_first(far)]
+            runs_neither.append(coverage)
+    return [*_diverse_first(runs_line), *_diverse_first(runs_function), *_diverse_first(runs_neither)]
 
 
 def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
-    """Yield names in rounds of a greedy set cover; the bits of a number represent a set of functions."""
+    """Yield the names by greedy set cover, repeated with the remaining attempts. Each bit of a number is a function."""
     bits = {
         function: 1 << bit
         for bit, function in enumerate({each for coverage in coverages for each in coverage.functions})

@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install(mutant: Mutant) -> None:
-    """Make the next import of its module return the mutant. Raises `RuntimeError` if it is already imported."""
+    """Make the next import of the module return the mutant. Raises `RuntimeError` if it is imported already."""
     if mutant.module in sys.modules:
         raise RuntimeError(f"{mutant.module} is imported already")
     sys.meta_path.insert(0, _Finder(mutant))

@@ -7,7 +7,7 @@ off by one or reversed, arithmetic, a constant, a condition that always or never
 `OMISSIONS` has bugs that reviewers overlook: a missing operand, guard, branch, case, filter, bound or whole statement;
 a negated condition or predicate; a slice that is off by one; `min` for `max`.
 
-The samples of the two sets are independent: `python -m chaos.mutants --rules omissions`.
+`python -m chaos.mutants --rules omissions` selects a set. The samples of the two sets are independent.
 """
 
 import ast

@@ -41,7 +41,8 @@ class Plan:
     :param last: last seed; None if only the time limits the campaign.
     :param seconds_max: time after which no seed begins; None if there is no limit.
     :param defect: name of the seeded defect; empty if there is none.
-    :param failures_max: number of failing seeds after which the campaign ends; None if there is no limit.
+    :param failures_max: number of failures (failing seeds, and saved failures that still fail) after which no further
+        seed runs; None if there is no limit.
     :param shrink_runs_max: maximum number of trials to shrink one failure.
     """
 
@@ -96,7 +97,10 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
 
 
 def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
-    """Run seeds until none is left or `failures_max` have failed; add the first seed of a violation to `failing`."""
+    """Run seeds until none is left, the time is over, or there are `failures_max` failures.
+
+    The first seed of each violation is added to `failing`.
+    """
 
     def has_time(_seed: int) -> bool:
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max

@@ -49,7 +49,7 @@ class FailureReplayed(Event):
 class SeedRan(Event):
     """Result of the trial of a seed.
 
-    :param seconds: processor time of the worker.
+    :param seconds: processor time of the trial.
     :param coverage: how often each state or transition was reached.
     :param name: name of the violation; empty if there is none.
     :param at_ms: virtual time of the violation.

@@ -167,7 +167,7 @@ def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> Sea
 
 @cache
 def _receiver(shape: Shape) -> SearchStrategy[Node | None]:
-    """Draw the receiver of a raw request: often the leader in the client's metadata (None), else any broker or role."""
+    """Draw the receiver of a raw request: often None (the leader in the client's metadata), else a role or a broker."""
     return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
 
 
@@ -193,7 +193,7 @@ def _reads(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
-    """Draw batches that are sent once; some are repeated, skip sequence numbers, or are corrupt."""
+    """Draw batches that are not retried. Some are sent several times, skip sequence numbers, or are corrupt."""
     honest = _at(
         shape,
         Produce,

@@ -147,7 +147,7 @@ def _places(
 
 
 def _moments(places: dict[int, int], shown: list[SentMessage], messages: list[SentMessage]) -> Iterable[Moment]:
-    """Yield the moments. After an interval of at least `_BREAK_MS`, the moment has the number of omitted messages."""
+    """Yield moments. A moment after an interval of at least `_BREAK_MS` has the number of messages omitted in it."""
     kept = {passed.place for passed in shown}
     missing = [passed.place for passed in messages if passed.place not in kept]
     passed_by = counted = 0

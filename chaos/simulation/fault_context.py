@@ -72,7 +72,7 @@ class SimulatedAdministration(Administration):
         super().elect(unclean=unclean)
 
     def send(self, request: AdminRequest, *, must_succeed: bool = False) -> Callable[[], object]:
-        """Send a request once."""
+        """Send a request once, without retries."""
         self._administer(request)
         return lambda: None
 

@@ -29,7 +29,10 @@ def gaps() -> SearchStrategy[int]:
 
 @cache
 def durations() -> SearchStrategy[int]:
-    """Draw the duration of a fault: below a request timeout, below the replica lag time, or above a session timeout."""
+    """Draw the duration of a fault.
+
+    It is shorter than most request timeouts, around the replica lag time, or around a session timeout.
+    """
     return chosen(st.integers(50, 400), st.integers(200, 3_000), st.integers(2_000, 12_000))
 
 
@@ -76,12 +79,12 @@ def one(faults: SearchStrategy[AnyFault]) -> SearchStrategy[Group]:
 
 
 def timed(at_ms: int, fault: AnyFault, for_ms: int) -> Timed:
-    """Return a fault with this duration, or 0 for a momentary one."""
+    """Return a fault with a time and a duration; the duration of a momentary fault is 0."""
     return Timed(at_ms, fault, 0 if fault.is_momentary else for_ms)
 
 
 def story(*moves: tuple[SearchStrategy[int], SearchStrategy[AnyFault]]) -> SearchStrategy[Group]:
-    """Return a strategy for groups of successive faults with gaps between them."""
+    """Return a strategy for groups of successive faults; a gap is the time from one start to the next."""
     return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_scheduled)
 
 

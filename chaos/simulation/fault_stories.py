@@ -94,7 +94,7 @@ def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
     )
 
     def story(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
-        # One cut for each node that receives from the controller. The role is resolved once: the cuts begin together.
+        # One cut for each node that receives from the controller. All begin at once, so the role names the same node.
         cuts = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
             for node in controllers
@@ -157,7 +157,7 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: unclean leaders in succession lack committed records, and others truncate (KIP-279, KAFKA-7128)."""
+    """Draw a story: replicas that lack committed records are elected, one after the other (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
@@ -183,7 +183,7 @@ def cut_short(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a node cannot fetch metadata changes, until it needs a snapshot."""
+    """Draw a story: a node cannot fetch metadata until it lags enough to need a snapshot."""
     behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,

@@ -1,8 +1,8 @@
 """Hypothesis strategies for schedules of faults: single faults by kind, and stories of several related faults.
 
-A schedule is a list of groups with gaps between them: often none, often some milliseconds, sometimes longer than a
-timeout. Durations of faults are drawn in the same way. A group is a single fault, or a story, whose parts are drawn as
-well.
+A schedule is a list of groups. A group is a single fault, or a story, whose parts are drawn as well. The time from one
+group to the next is drawn from a short, a longer or a long range: up to 60 ms, one second or six seconds. Durations of
+faults are drawn in the same way (`fault_moves`).
 """
 
 from collections.abc import Callable
@@ -194,7 +194,7 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
-    """Return a strategy: a broker is added, the first partition is reassigned to it, and another fault is injected.
+    """Draw a story: a broker is added, the first partition is reassigned to it, and another fault is injected.
 
     The reassignment may name other brokers, too.
     """

@@ -15,7 +15,7 @@ class Injector:
         self._context = context
         self._open = 0
         self.without_effect: list[Timed] = []
-        """Faults that found nothing to break."""
+        """Faults that found nothing to break, or that the simulation does not support."""
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
         """Schedule all faults, with times relative to the present time."""

@@ -93,7 +93,7 @@ class Record:
         return place
 
     def place_of_change(self, lane: str, at_ms: int) -> int:
-        """Return the place directly after the last arrival at a node, if it was at this time; else a new one."""
+        """Return the place directly after the last arrival, if that was at this node and time; else a new place."""
         arrived_in, arrived_ms, place, count = self.arrival
         if (arrived_in, arrived_ms) != (lane, at_ms) or count + 1 == _STRIDE:
             return self.next_place()

@@ -87,7 +87,7 @@ _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
 _FIRST_HELPER = 1_000
-"""First number of processes that are not clients of the trial."""
+"""Processes with higher numbers are not clients of the trial."""
 
 
 @dataclass(frozen=True, slots=True)

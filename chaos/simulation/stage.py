@@ -1,7 +1,7 @@
 """Threads in virtual time: there may be any number, but exactly one runs at a time.
 
 A thread runs until it waits. Then another thread runs: of those that can continue, the one that has waited longest. If
-none can continue, the waiting thread performs the next step of the simulation. So programs written for threads run one
+none can continue, the waiting thread performs the next step of the simulation. So the threads of a program run one
 after the other, in the same order each time.
 
 All waiting threads get an error when the simulation is stopped, when one of its steps fails, and when all threads wait

@@ -82,7 +82,7 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     ),
     "timed-flush": ((("flush.ms", "300"),), (("log.flush.scheduler.interval.ms", "200"),)),
 }
-"""Settings of topics and of nodes that have an effect only together."""
+"""By name, settings of topics and settings of nodes that are used together."""
 
 _GO_WITH: Final = {
     "left-behind": "short-metadata-log",
@@ -93,7 +93,7 @@ _GO_WITH: Final = {
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
-"""A trial sometimes has one of these settings, independent of its faults."""
+"""A trial sometimes has the settings of one of these entries of `_TOGETHER`, independent of its faults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Some of them are unclean elections, which a setting permits or an administrator requests. In the others, a replica has
 lost content while it was in sync. The controller keeps this replica in the ISR until its broker registers again.
 Without KIP-966 the replica may be elected before that, or be the last member of the ISR. The invariants detect
-such an election (`Ledger.void_below_epoch`); this module records it in the history for the checkers.
+these elections (`Ledger.void_below_epoch`); this module records them in the history for the checkers.
 """
 
 from linearizability.history.recorder import Recorder
@@ -12,7 +12,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Parti
 
 
 class UncleanElections(Observer):
-    """Observer that records these elections; it is called after the invariants."""
+    """Observer that records elections that may lose records; it is called after the invariants."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
         self._ledgers = invariants.partitions.ledgers

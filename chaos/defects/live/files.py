@@ -1,4 +1,4 @@
-"""Defects of file access below the log, which have an effect after a power cut, a disk error or a restart.
+"""Defects of file access below the log. They have an effect after a power cut, a disk error or a restart.
 
 The simulation cannot detect them, because it has its own disk instead of this code.
 """
@@ -134,7 +134,7 @@ def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
 def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
     """A truncation changes only the log's state in memory, not the file.
 
-    A deposed leader appends after the records that it should have removed, and reads other batches at their positions.
+    A deposed leader appends after the records that it should have removed, and serves these in place of the new ones.
     """
 
 

@@ -81,7 +81,7 @@ FOLLOWERS_WITHOUT_DISKS: Final = _round(
     *(Timed(1_500, _rejects_writes(role), 2_500) for role in (Role.FOLLOWER, Role.LAST_FOLLOWER)),
     Timed(3_000, Kill(Role.LEADER), 9_000),
 )
-"""Followers cannot write; then the leader is killed and stays down."""
+"""Followers cannot write; meanwhile the leader is killed, and is down for nine seconds."""
 TORN_ONE_BY_ONE: Final = _round(
     *(Timed(500 + 4_000 * number, PowerCut((node,)), 500) for number, node in enumerate((*_NODES, *_NODES)))
 )

@@ -86,7 +86,7 @@ def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -
 def _returned_errors(
     check: PostRunCheck, state: ClusterState, node: int
 ) -> Generator[SendRequest | Sleep | Wait, Any, list[str] | None]:
-    """Return the errors of all responses; None if the connection is lost."""
+    """Return the errors of all responses; None if a request gets no response."""
     listener = CONTROLLER if check.receiver in _AT_CONTROLLERS else CLIENT
     found: list[str] = []
     requests = check.make(state)

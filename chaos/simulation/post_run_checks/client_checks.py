@@ -28,7 +28,7 @@ from fixtures.clients.requests import fitted
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _LONG_MS: Final = 65_000
-"""Longer than Kafka's longest timeouts of a minute."""
+"""Longer than a minute, which is the timeout of forwarded requests."""
 _TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
 _BROKER, _SET = 4, 0
@@ -98,7 +98,7 @@ def _created_by_metadata_errors(state: ClusterState) -> list[str]:
 
 
 def _after_a_long_idle_time(state: ClusterState) -> Any:
-    """Return a request after an idle time in which every timeout that was not cancelled expires."""
+    """Return a request after an idle time in which timeouts of earlier requests expire, unless they were cancelled."""
     return [Sleep(_LONG_MS), _missing_topic(12, state.topic, creates=False)]
 
 

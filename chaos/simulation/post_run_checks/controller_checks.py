@@ -118,7 +118,7 @@ _REGISTRATION_ERRORS: Final = [
 
 
 def _proposal(state: ClusterState, *, topic_id: UUID | None = None, leader: int | None = None, **given: Any) -> Any:
-    """Return an AlterPartition of the leader that proposes the current ISR, with changed fields.
+    """Return an AlterPartition request of the leader: a proposal of the current ISR, with changed fields.
 
     :param given: changed fields of the partition. `members` has ids and epochs of the brokers in the proposed ISR.
     """

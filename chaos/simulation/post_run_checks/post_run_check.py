@@ -79,7 +79,7 @@ class ClusterState:
 
     @property
     def roles(self) -> tuple[object, ...]:
-        """The controller, its epoch, the standby, the topic, and the record of its first partition."""
+        """The controller, its epoch, the standby, the topic, and the record of the topic's first partition."""
         return self.controller, self.epoch, self.standby, self.topic, self.partition
 
     def node(self, receiver: Receiver) -> int | None:
@@ -116,7 +116,7 @@ class PostRunCheck:
 
 
 def errors_of(response: Any) -> Iterator[str]:
-    """Yield the names of all error codes of a response, the outer ones first, and granted votes."""
+    """Yield the names of all error codes of a response, the outer ones first, and VOTE_GRANTED for granted votes."""
     inner = []
     for field in fields(response):
         value = getattr(response, field.name)
