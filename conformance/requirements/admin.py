@@ -261,6 +261,7 @@ REQUIREMENTS: Final = (
             _ERRORS | judges("error", of=CreatePartitions),
         ),
         needs=_TOPICS,
+        since="3.5.0",
     ),
     Requirement(
         id="admin/replicas-are-spread",
