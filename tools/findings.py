@@ -140,7 +140,7 @@ def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, dat
     for target, entries in found.items():
         must = sum(each.level == "MUST" for each in entries)
         cells = (_VERSIONS.get(target, ""), must, len(entries) - must, sum(len(each.violations) for each in entries))
-        yield f"| [{target}](#{target}) | {' | '.join(map(str, cells))} |"
+        yield f"| [{target}](#{_anchor(target)}) | {' | '.join(map(str, cells))} |"
     number = 0
     for target, entries in found.items():
         yield f"\n## {target}\n"
@@ -149,6 +149,11 @@ def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, dat
         for each in entries:
             number += 1
             yield from _entry(number, each)
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives to a heading of one word."""
+    return re.sub(r"[^\w-]", "", heading)
 
 
 def _entry(number: int, cause: Cause) -> Iterator[str]:
