@@ -139,7 +139,12 @@ def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, dat
     yield "|---|---|---:|---:|---:|"
     for target, entries in found.items():
         must = sum(each.level == "MUST" for each in entries)
-        cells = (_VERSIONS.get(target, ""), must, len(entries) - must, sum(len(each.violations) for each in entries))
+        cells = (
+            _VERSIONS.get(target, target.partition(":")[2]),
+            must,
+            len(entries) - must,
+            sum(len(each.violations) for each in entries),
+        )
         yield f"| [{target}](#{_anchor(target)}) | {' | '.join(map(str, cells))} |"
     number = 0
     for target, entries in found.items():

@@ -320,6 +320,7 @@ ROWS: Final = (
         history_checks=always(unclean_election_happens, replicas_agree),
         needs=_LINKS | _DISKS,
         nodes_min=3,
+        since="3.9.0",  # KAFKA-12670: KRaft did not support the setting before
     ),
     # --- leaders that are deposed
     RequirementRow(

@@ -83,6 +83,13 @@ def test_an_entry_has_the_script_up_to_the_step_that_shows_it(run):
     assert "| [tansu](#tansu) | 0.6.0 | 1 | 1 | 3 |" in text
 
 
+def test_a_target_with_a_version_has_the_anchor_of_its_heading(run):
+    entries = causes([run], KNOWN, "tansu")
+    text = "\n".join(page({"apache-kafka:2.8.2": entries}, "apache-kafka:4.3.1", 20, "2026-11-24"))
+    assert "| [apache-kafka:2.8.2](#apache-kafka282) | 2.8.2 | 1 | 1 | 3 |" in text
+    assert "\n## apache-kafka:2.8.2\n" in text
+
+
 def test_a_violation_without_a_script_shows_its_reason(run):
     only = {FIRST: KNOWN[FIRST]}
     text = "\n".join(page({"tansu": causes([run], only, "tansu")}, "apache-kafka:4.3.1", 20, "2026-11-24"))
@@ -105,7 +112,7 @@ def test_a_script_in_which_the_confirming_target_differs_too_is_named():
         assert [line.partition(":")[0] for line in differing(target, scripts)] == ["other"]
 
 
-@pytest.mark.parametrize("target", ["kfake", "tansu", "librdkafka-mock"])
+@pytest.mark.parametrize("target", ["kfake", "tansu", "librdkafka-mock", "apache-kafka:2.8.2", "apache-kafka:3.7.2"])
 def test_the_page_has_known_violations_with_their_reasons(target, monkeypatch):
     """A known violation may be missing: in a whole run, another one may block it."""
     monkeypatch.setenv("KAFKATRIAL_TARGETS", str(ROOT / "docs/examples/kfake/kafkatrial.toml"))
