@@ -32,7 +32,7 @@ from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity
 from conformance.sequential.judging import Rank, kind_of
 from conformance.sequential.program import program
-from conformance.sequential.response import NO_RESPONSE_FIELDS
+from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS
 from conformance.sequential.routing import NotReady
 from conformance.sequential.script_run import NO_LEADER
 from conformance.sequential.scripted_check import ScriptedCheck
@@ -44,7 +44,6 @@ from fixtures.targets.target import Target, reasons_for_lacking
 
 _BROKER: Final = "broker"
 """The `field` of a cause if a broker goes down."""
-_ERRORS: Final = frozenset({"error", "errors"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def causes_of(
     for number, pair in enumerate(zip(script.steps, here, there, strict=True), start=1):
         step, *responses = pair
         for name, severity, ours, theirs in _fields(*responses):
-            is_grouped = name in {*_ERRORS, "connection"}
+            is_grouped = name in {*ERROR_FIELDS, "connection"}
             values = f"{ours} / {theirs}" if is_grouped else ""
             cause = Cause(_rank(name, severity, (ours, theirs)), request_name(step), name, values)
             found.setdefault(cause, Shown(number, ours, theirs))
@@ -134,13 +133,13 @@ def _fields(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator
         name = difference.here.partition(" ")[0]
         ours, theirs = (text.removeprefix(f"{name} ") for text in (difference.here, difference.there))
         found.append((name, difference.severity, ours, theirs))
-    yield from [each for each in found if each[0] in _ERRORS] or found
+    yield from [each for each in found if each[0] in ERROR_FIELDS] or found
 
 
 def _rank(name: str, severity: str, values: tuple[str, str]) -> Rank:
     if name in NO_RESPONSE_FIELDS or name == _BROKER:
         return Rank.FATAL
-    if name in _ERRORS:
+    if name in ERROR_FIELDS:
         accepted = [value.count("NONE") for value in values]
         return Rank.ERROR_CODE if len(set(accepted)) == 1 else Rank.SEMANTIC
     return Rank.COSMETIC if severity == Severity.WIRE_COSMETIC else Rank.SEMANTIC

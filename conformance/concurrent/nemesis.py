@@ -231,7 +231,7 @@ class Nemesis:
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
-        self._any_client().administer(request)
+        self._any_client().administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
         self._wait_until(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
         self._await_everywhere(
             lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))

@@ -21,6 +21,8 @@ def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
     If the trial names a requirement, the history checks of this requirement are applied, too. Raises `TargetError` and
     `ScriptNotRunError`.
     """
+    if trial.requirement and trial.requirement not in HISTORY_CHECKS:
+        raise ScriptNotRunError(f"there is no concurrent requirement {trial.requirement} in this version")
     with target:
         history_checks = HISTORY_CHECKS[trial.requirement](target) if trial.requirement else ()
         with HistoryRun(target, run_dir, seed=0) as run:

@@ -100,15 +100,11 @@ class HistoryRun:
         self.note_topic(topic)
         with self.raw_client() as admin:
             context = self.make_topic(topic, trial.topic, admin)
-            actors: list[Actor] = []
-            try:
-                actors += (actor_of(client, context) for client in trial.clients)
+            with ExitStack() as closings:
+                actors = [closings.enter_context(closing(actor_of(client, context))) for client in trial.clients]
                 for phase in Phase:
                     injections = [Moves(context, trial.moves)] if phase is Phase.FAULTY else []
                     run_phase(phase, actors, injections, self.target.stage)
-            finally:
-                for actor in actors:
-                    actor.close()
             self.drain(context, trial.topic, admin)
             if trial.moves:
                 record_replicas(context)

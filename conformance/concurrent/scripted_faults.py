@@ -87,8 +87,14 @@ class ScriptedFaults:
         try:
             self.heal_others()
         finally:
-            for node in sorted(self._nodes, key=lambda node: node in self._controls.processes.ended()):
+            for node in sorted(self._nodes, key=self._is_down):
                 self.heal(node)
+
+    def _is_down(self, node: int) -> bool:
+        try:
+            return node in self._controls.processes.ended()
+        except TargetError:  # without process control, no fault of the node is in force
+            return False
 
 
 class _Controls(FaultControls):

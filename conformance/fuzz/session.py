@@ -9,11 +9,12 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from conformance.concurrent.actors import Actor, actor_of
+from conformance.concurrent.actors import actor_of
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.trial_context import TrialContext
@@ -110,14 +111,12 @@ def run_session(
 
 
 def _run_beside_clients(fuzzing: "Fuzzing", context: TrialContext) -> None:
-    actors: list[Actor] = []
-    try:
-        actors += (actor_of(client, context) for client in _WITNESSES)
-        run_phase(Phase.FAULTY, actors, [fuzzing], context.target.stage)
-    finally:
-        fuzzing.cancel()
-        for actor in actors:
-            actor.close()
+    with ExitStack() as closings:
+        actors = [closings.enter_context(closing(actor_of(client, context))) for client in _WITNESSES]
+        try:
+            run_phase(Phase.FAULTY, actors, [fuzzing], context.target.stage)
+        finally:
+            fuzzing.cancel()
 
 
 class Fuzzing:

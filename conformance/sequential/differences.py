@@ -3,7 +3,7 @@
 | severity | meaning | fields |
 |---|---|---|
 | semantic | a client sees other data or another state | every other field; a connection that is closed or silent |
-| error-code | a client may handle it differently | `error` |
+| error-code | a client may handle it differently | `error`, `errors` |
 | wire-cosmetic | no client acts on it | the other fields of an error response; `COSMETIC_FIELDS` |
 
 Fields that one side's version lacks are not compared.
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
+from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS, Response
 from linearizability.finding import Difference
 
 COSMETIC_FIELDS: Final[Mapping[str, str]] = {
@@ -40,10 +40,16 @@ def severity(field: str, here: Response, there: Response) -> Severity:
     """Return the severity of one field's difference between two responses to one step."""
     if field in NO_RESPONSE_FIELDS:
         return Severity.SEMANTIC
-    if field == "error":
+    if field in ERROR_FIELDS:
         return Severity.ERROR_CODE
-    both_failed = here.get("error") == there.get("error") != "NONE" and "error" in here
+    ours, theirs = map(_errors, (here, there))
+    both_failed = ours == theirs and "NONE" not in ours and len(ours) > 0
     return Severity.WIRE_COSMETIC if both_failed or field in COSMETIC_FIELDS else Severity.SEMANTIC
+
+
+def _errors(response: Response) -> tuple[str, ...]:
+    """Return the errors of a raw request's response, or the error of another one's."""
+    return tuple(response.get("errors", (response.get("error", "NONE"),)))
 
 
 def differences(other_target: str, here: Sequence[Response], there: Sequence[Response]) -> list[Difference]:

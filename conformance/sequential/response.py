@@ -27,6 +27,8 @@ NO_OPERATIONS: Final = -(2**31)
 INVALID_FIELDS: Final = "invalid_fields"
 """Field that is present if a response has fields that break a rule of `field_rules`."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
+ERROR_FIELDS: Final = frozenset({"error", "errors"})
+"""The error of a response, or the errors of the response to a raw request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from conformance.trial.trial import Topic, Trial
+from conformance.trial.trial import Client, Topic, Trial
 from conformance.trial.workloads import (
     DELIVERY_TIMEOUT_MS,
     Administrator,
@@ -37,16 +37,13 @@ _POLL_PAUSE_MS = 100
 
 
 def unrolled(trial: Trial) -> Trial:
-    """Return the trial with clients that have steps in place of its workloads."""
+    """Return the trial with clients that have steps in place of its workloads. All other clients are kept."""
     if not trial.workloads:
         return trial
     during_ms = trial.steady_ms + trial.end_ms + trial.healed_ms
-    clients: list[SteppingClient] = []
+    clients: list[Client] = []
     for client in trial.clients:
-        if isinstance(client, SteppingClient):
-            clients.append(client)
-        elif isinstance(client, Workload):
-            clients += _clients(client, trial.topic, during_ms)
+        clients += _clients(client, trial.topic, during_ms) if isinstance(client, Workload) else [client]
     return replace(trial, clients=tuple(clients))
 
 

@@ -197,6 +197,13 @@ def test_a_move_that_the_target_rejects_ends_the_script(target):
         make(target, Begin(ShutDown(LEADER)))
 
 
+def test_a_fault_of_a_node_without_process_control_ends_the_script(target):
+    del target.processes
+    with pytest.raises(ScriptNotRunError, match="fake has no processes to control"):
+        make(target, Begin(CutConnections(FOLLOWER, LEADER)), Begin(Kill(LEADER)))
+    assert target.done[-2:] == ["heal 3->2", "cut 3->2]"]
+
+
 def test_a_request_without_a_running_node_ends_the_script(target):
     with pytest.raises(ScriptNotRunError, match="no node is up"):
         make(target, *(Begin(Kill(node)) for node in (1, 2, 3)), ElectLeader())

@@ -1,13 +1,21 @@
-"""End of a phase of a script: when its writers are done, or after an error of a fault injection or a client."""
+"""End of a phase of a script: when its writers are done, or after an error of a fault injection or a client.
+
+At the end of a script, every client is closed.
+"""
 
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
-from conformance.concurrent.run import run_phase
+from conformance.concurrent import run
+from conformance.concurrent.run import HistoryRun, run_phase
+from conformance.fuzz import session
 from conformance.trial.phased_clients import Phase
 from fixtures.clients.stage import THREADS
+from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import TargetError
 
 
@@ -56,3 +64,37 @@ def test_a_phase_ends_when_its_writers_are_done():
     reader = Client(is_writer=False)
     run_phase(Phase.STEADY, [reader], [], THREADS)
     assert reader.ended.is_set()
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """Clients that fail when they are closed. Return the list of those for which that was tried."""
+    closed = []
+
+    class FailsToClose(Client):
+        def close(self):
+            closed.append(self)
+            raise TargetError("not closed")
+
+    for module in (run, session):
+        monkeypatch.setattr(module, "actor_of", lambda client, context: FailsToClose(is_writer=False))
+    return closed
+
+
+def test_every_client_of_a_script_is_closed(closed, monkeypatch, tmp_path):
+    history_run = HistoryRun(SimpleNamespace(transport=SOCKETS, stage=THREADS), tmp_path, 1)
+    monkeypatch.setattr(history_run, "raw_client", nullcontext)
+    monkeypatch.setattr(history_run, "make_topic", lambda *_: None)
+    monkeypatch.setattr(run, "run_phase", lambda *_: None)
+    monkeypatch.setattr(run, "Moves", lambda *_: None)
+    with pytest.raises(TargetError, match="not closed"):
+        history_run.run(SimpleNamespace(clients=(1, 2), topic=None, moves=()))
+    assert len(closed) == 2
+
+
+def test_every_client_beside_fuzzing_is_closed(closed, monkeypatch):
+    monkeypatch.setattr(session, "run_phase", lambda *_: None)
+    fuzzing = SimpleNamespace(cancel=lambda: None)
+    with pytest.raises(TargetError, match="not closed"):
+        session._run_beside_clients(fuzzing, SimpleNamespace(target=SimpleNamespace(stage=THREADS)))
+    assert len(closed) == len(session._WITNESSES)

@@ -69,3 +69,9 @@ def test_a_trial_that_a_target_cannot_run_is_reported_in_one_line(capsys):
     assert run_program(trial, "reference") == 3
     _, reason = capsys.readouterr().err.splitlines()
     assert reason == "no node has the role second-replica for the topic"
+
+
+def test_an_unknown_requirement_is_reported_in_one_line(capsys):
+    assert run_program(replace(TRIAL, requirement="produce/no-such"), "reference") == 3
+    _, reason = capsys.readouterr().err.splitlines()
+    assert reason == "there is no concurrent requirement produce/no-such in this version"

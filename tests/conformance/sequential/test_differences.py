@@ -22,6 +22,10 @@ responses = st.fixed_dictionaries(
         (FINE | {"size": 71}, FINE, "wire-cosmetic"),
         (CLOSED, FINE, "semantic"),
         ({"error": "X", "base_offset": 0}, {"error": "X", "base_offset": -1}, "wire-cosmetic"),
+        ({"errors": ("X",)}, {"errors": ("Y",)}, "error-code"),
+        ({"errors": ("X",), "names": ()}, {"errors": ("X",), "names": ("a",)}, "wire-cosmetic"),
+        ({"errors": ("NONE", "X"), "names": ()}, {"errors": ("NONE", "X"), "names": ("a",)}, "semantic"),
+        ({"errors": (), "names": ()}, {"errors": (), "names": ("a",)}, "semantic"),
         ({"records": (ReadRecord(0, b"a"),)}, {"records": (ReadRecord(0, b"b"),)}, "semantic"),
     ],
 )
