@@ -18,7 +18,7 @@ from tests.linearizability.anomalies.faulty_cluster import (
     arbitrary_cluster_history,
 )
 from tests.linearizability.anomalies.oracle import Oracle
-from tests.linearizability.anomalies.pipeline import Pipeline
+from tests.linearizability.anomalies.pipeline import SOURCE, Pipeline
 from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
 from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
@@ -124,6 +124,18 @@ def test_planted_anomaly_of_a_group_is_found_by_name(tmp_path_factory, name, see
     if PLANTED_GROUP_ANOMALIES[name](tables, rng):
         found = {a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies}
         assert found.get(name) is Verdict.VIOLATION
+
+
+@given(seed=SEEDS)
+@examples(25)
+def test_commit_of_unknown_offset_may_have_moved_the_group_back(tmp_path_factory, seed):
+    rng = random.Random(seed)
+    tables = Pipeline(rng).run(rng.randrange(20, 60))
+    if PLANTED_GROUP_ANOMALIES["reprocessed-input"](tables, rng):
+        now = max(row["complete_ns"] for row in tables.rows["operations"]) + 10
+        op = tables.op(50, "commit_offsets", now, now + 1, group="g")
+        tables.add("offsets", op_id=op, group="g", topic=SOURCE, partition=0, direction="commit")
+        assert judged(tables, tmp_path_factory).verdict is not Verdict.VIOLATION
 
 
 @pytest.mark.parametrize("name", PLANTED_CLUSTER_ANOMALIES)
