@@ -79,11 +79,17 @@ class _Reader:
         self.tokens = tokens
 
     def next(self, begun: _Token) -> _Token:
-        """Return the next token of the form that `begun` began."""
-        token = next(self.tokens, None)
-        if token is None:
-            raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
-        return token
+        """Return the next token of the form that `begun` began, after discarded forms."""
+        discards = 0
+        for token in self.tokens:
+            if token[1] == "discard":
+                discards += 1
+            elif discards:
+                self.form(token)
+                discards -= 1
+            else:
+                return token
+        raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
 
     def form(self, token: _Token) -> Any:
         """Return the form that begins with a token."""
@@ -115,10 +121,7 @@ class _Reader:
         begun, _, bracket = opener
         forms: list[Any] = []
         while (token := self.next(opener))[1] != "close":
-            if token[1] == "discard":
-                self.form(self.next(token))
-            else:
-                forms.append(self.form(token))
+            forms.append(self.form(token))
         if token[2] != _CLOSERS[bracket]:
             raise bad_line(self._path, token[0], f"{token[2]} does not close the {bracket} of line {begun}")
         if bracket != "{":

@@ -51,6 +51,18 @@ def test_most_cases_have_an_anomaly():
 
 
 @pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("[1 #_ #_ 2 3 4]", (1, 4)),
+        ("[1 #_2 #_#x 3 #y #_4 5 #_6]", (1, 5)),
+        ("{#_ #_ :a 1 :b 2}", {"b": 2}),
+    ],
+)
+def test_discarded_forms_are_skipped(tmp_path, text, form):
+    assert list(read_forms(tmp_path, [(1, f"({text})")])) == [(1, form)]
+
+
+@pytest.mark.parametrize(
     "wrap",
     [
         lambda text: f"[{text}]",
