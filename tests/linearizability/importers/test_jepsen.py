@@ -192,6 +192,16 @@ def test_history_of_another_workload_is_rejected(tmp_path):
         judge_file(path)
 
 
+def test_transactions_without_a_send_or_a_poll_need_a_model(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn("0 invoke txn [[:append 1 2] [:r 1 nil]]\n0 ok txn [[:append 1 2] [:r 1 [2]]]"))
+    with pytest.raises(NotARunError, match=r"name its model \(--model\)"):
+        judge_file(path)
+    path.write_text(edn("0 invoke txn [[:send 1 2] [:r 1 nil]]\n0 ok txn [[:send 1 [0 2]] [:r 1 [2]]]"))
+    with pytest.raises(HistoryError, match="line 2: not a micro-operation"):
+        judge_file(path)
+
+
 def test_surrogate_pairs_are_decoded_and_half_of_one_is_rejected(tmp_path):
     row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
     path = tmp_path / "history.edn"
