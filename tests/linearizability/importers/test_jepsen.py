@@ -172,6 +172,9 @@ def test_invalid_times_are_rejected(tmp_path):
     path.write_text(edn(LOST).replace(":time 3", ":time nil"))
     with pytest.raises(HistoryError, match="line 4: time is None, not nanoseconds from 0 as in other rows"):
         judge_file(path)
+    path.write_text(edn(LOST).replace(":time 0", ":time nil"))
+    with pytest.raises(HistoryError, match="line 2: time is 1, but the first row has none"):
+        judge_file(path)
 
 
 def test_damaged_json_is_rejected(tmp_path):
