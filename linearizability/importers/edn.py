@@ -32,6 +32,10 @@ _CLOSERS: Final = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 _NAMED: Final = {"nil": None, "true": True, "false": False}
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_UNICODE: Final = re.compile(r"\\u[0-9a-fA-F]{4}")
+_CHARACTERS: Final = {
+    "newline": "\n", "space": " ", "tab": "\t", "return": "\r", "backspace": "\b", "formfeed": "\f",
+}  # fmt: skip
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}N?$")
 _FLOAT: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?M?$")
 
@@ -105,7 +109,9 @@ class _Reader:
             return self.form(self.next(token))
         if kind == "close":
             raise bad_line(self._path, line, f"{text} without an opening bracket")
-        return text[1:] if kind == "char" else self._string(line, text[1:-1])
+        if kind == "char" and not _UNICODE.fullmatch(text):
+            return _CHARACTERS.get(text[1:], text[1:])
+        return self._string(line, text if kind == "char" else text[1:-1])
 
     def _string(self, line: int, text: str) -> str:
         found = _ESCAPE.sub(_unescaped, text)

@@ -205,6 +205,14 @@ def test_transactions_without_a_send_or_a_poll_need_a_model(tmp_path):
         judge_file(path)
 
 
+def test_characters_are_read(tmp_path):
+    text = r"[\newline \space \tab \return \formfeed \backspace \n \u \u03a9 \\ \"]"
+    (form,) = read_forms(tmp_path, [(1, f"({text})")])
+    assert form == (1, ("\n", " ", "\t", "\r", "\f", "\b", "n", "u", "\u03a9", "\\", '"'))
+    with pytest.raises(HistoryError, match=r"line 1: half of a surrogate pair: \\ud83d"):
+        list(read_forms(tmp_path, [(1, r"\ud83d")]))
+
+
 def test_surrogate_pairs_are_decoded_and_half_of_one_is_rejected(tmp_path):
     row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
     path = tmp_path / "history.edn"
