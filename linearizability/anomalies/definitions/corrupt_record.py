@@ -14,16 +14,9 @@ NAME = "corrupt-record"
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Return the finding, if any; it counts records, with the lowest offset at which each was read corrupt."""
-    corrupt = np.flatnonzero(log.rows.reads.corrupt)
-    if not len(corrupt):
-        return
-    ids, offset = log.read_ids[corrupt], log.rows.reads.offset[corrupt]
-    # Unsigned, an unknown offset (NO_OFFSET) comes last.
-    order = np.lexsort((log.rows.reads.operation[corrupt], offset.astype(np.uint64), ids))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = np.diff(ids[order]) != 0
-    rows = corrupt[order[first]]
-    yield from finding(log, NAME, Verdict.VIOLATION, rows, offsets=log.rows.reads.offset, show=partial(_show, log))
+    reads = log.rows.reads
+    first = reads.first_rows(np.flatnonzero(reads.corrupt), log.read_ids)
+    yield from finding(log, NAME, Verdict.VIOLATION, first, offsets=reads.offset, show=partial(_show, log))
 
 
 def _show(log: PartitionLog, row: int) -> Shown:
