@@ -3,9 +3,9 @@
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
 record was validly processed again if a commit began after the first of the transactions had begun to commit offsets,
-and may have moved the group back to the record or below it, as a commit of unknown offset may. The groups and partitions
-that `group_offsets.judged_groups` leaves out are not judged. Reprocessing is permitted if the input's partition or
-`__consumer_offsets` could have lost content.
+and may have moved the group back to the record or below it, as a commit of unknown offset may. The groups and
+partitions that `group_offsets.judged_groups` leaves out are not judged. Reprocessing is permitted if the input's
+partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable

@@ -137,9 +137,7 @@ def reprocessed_input(log):
         commits = [
             (o.txn_key(row["op_id"]), row["offset"], o.invoke(row["op_id"]))
             for row in log.offsets
-            if row["group"] == group
-            and row["direction"] == "commit"
-            and o.op[row["op_id"]]["outcome"] != "fail"
+            if row["group"] == group and row["direction"] == "commit" and o.op[row["op_id"]]["outcome"] != "fail"
         ]
         for offset in {row["offset"] for row in log.inputs}:
             done = {}
