@@ -30,9 +30,7 @@ def acknowledgements(log: PartitionLog) -> Acknowledgements:
     known = np.flatnonzero(
         (operations.outcome[sender] == OK) & (sends.leader_epoch != NO_EPOCH) & (operations.node[sender] != NO_NODE)
     )
-    # Unsigned, an unknown offset (NO_OFFSET) comes last.
-    order = known[np.lexsort((sends.offset[known].astype(np.uint64), sender[known]))]
-    first = order[np.flatnonzero(np.diff(sender[order], prepend=-1))]
+    first = sends.first_rows(known, sender)
     operation = sender[first].astype(np.intp)
     return Acknowledgements(operation, sends.leader_epoch[first], operations.node[operation], sends.offset[first])
 

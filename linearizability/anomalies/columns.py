@@ -87,6 +87,16 @@ class RecordColumns(_Columns):
     leader_epoch: Int32s
     corrupt: Flags
 
+    def first_rows(self, rows: Indexes, ids: Int32s | Indexes) -> Indexes:
+        """Return one of the rows per id, by id: the one with the lowest offset and, among these, the lowest operation.
+
+        :param ids: the id of each row of the table, not negative.
+        """
+        # Unsigned, an unknown offset (NO_OFFSET) comes last.
+        order = rows[np.lexsort((self.operation[rows], self.offset[rows].astype(np.uint64), ids[rows]))]
+        first: Indexes = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+        return first
+
 
 @dataclass(frozen=True, slots=True)
 class PositionColumns(_Columns):

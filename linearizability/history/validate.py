@@ -41,7 +41,7 @@ COPIES_MAX: Final = 100
 FAULTS_MAX: Final = 100_000
 """The maximum number of faults: the rows of other tables are compared with all faults."""
 FARTHEST_NS: Final = 2**62
-"""The greatest distance of a time from 0, so that the difference of two times fits 64 bits."""
+"""The greatest distance of a time from 0, so that the difference of two times fits 64 bits without a sign."""
 
 
 def validate(history: History) -> None:

@@ -32,6 +32,10 @@ _CLOSERS: Final = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 _NAMED: Final = {"nil": None, "true": True, "false": False}
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_UNICODE: Final = re.compile(r"\\u[0-9a-fA-F]{4}")
+_CHARACTERS: Final = {
+    "newline": "\n", "space": " ", "tab": "\t", "return": "\r", "backspace": "\b", "formfeed": "\f",
+}  # fmt: skip
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}N?$")
 _FLOAT: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?M?$")
 
@@ -79,11 +83,17 @@ class _Reader:
         self.tokens = tokens
 
     def next(self, begun: _Token) -> _Token:
-        """Return the next token of the form that `begun` began."""
-        token = next(self.tokens, None)
-        if token is None:
-            raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
-        return token
+        """Return the next token of the form that `begun` began, after discarded forms."""
+        discards = 0
+        for token in self.tokens:
+            if token[1] == "discard":
+                discards += 1
+            elif discards:
+                self.form(token)
+                discards -= 1
+            else:
+                return token
+        raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
 
     def form(self, token: _Token) -> Any:
         """Return the form that begins with a token."""
@@ -99,7 +109,9 @@ class _Reader:
             return self.form(self.next(token))
         if kind == "close":
             raise bad_line(self._path, line, f"{text} without an opening bracket")
-        return text[1:] if kind == "char" else self._string(line, text[1:-1])
+        if kind == "char" and not _UNICODE.fullmatch(text):
+            return _CHARACTERS.get(text[1:], text[1:])
+        return self._string(line, text if kind == "char" else text[1:-1])
 
     def _string(self, line: int, text: str) -> str:
         found = _ESCAPE.sub(_unescaped, text)
@@ -115,10 +127,7 @@ class _Reader:
         begun, _, bracket = opener
         forms: list[Any] = []
         while (token := self.next(opener))[1] != "close":
-            if token[1] == "discard":
-                self.form(self.next(token))
-            else:
-                forms.append(self.form(token))
+            forms.append(self.form(token))
         if token[2] != _CLOSERS[bracket]:
             raise bad_line(self._path, token[0], f"{token[2]} does not close the {bracket} of line {begun}")
         if bracket != "{":

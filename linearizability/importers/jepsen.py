@@ -62,12 +62,11 @@ Place = tuple[str, int]
 def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
     """Convert the rows of a file to a history in memory.
 
-    Raises HistoryError with the line, NotARunError if no call is one of DATA_CALLS.
+    Raises HistoryError with the line, NotARunError if no call is a Kafka call.
     """
     calls, nemesis = pair_rows(path, rows)
-    if not any(call.f in DATA_CALLS for call in calls):
-        known = ", ".join((*DATA_CALLS, *MOVING_CALLS))
-        what = f"not of Jepsen's Kafka workload: none of its operations is one of {known}"
+    if not has_kafka_calls((call.line, call.invoked) for call in calls):
+        what = "not of Jepsen's Kafka workload: none of its operations is a send, a poll or a txn of these"
         raise NotARunError(f"{path}: {what}; for a history of another object name its model (--model)")
     importer = _Importer(path, clients, any(call.completed and call.completed.get("rebalance-log") for call in calls))
     for call in calls:
@@ -86,8 +85,15 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
 
 
 def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
-    """Whether rows may belong to the Kafka workload: at least one call is a `send`, a `poll` or a `txn`."""
-    return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
+    """Whether rows may belong to the Kafka workload: at least one is a `send`, a `poll`, or a `txn` of these."""
+    return any(isinstance(row, Mapping) and _is_kafka_call(row) for _, row in rows)
+
+
+def _is_kafka_call(row: Mapping[str, Any]) -> bool:
+    names = [row.get("f")]
+    if names == ["txn"]:
+        names = [part for one in _sequence(row.get("value")) for part in _sequence(one)[:1]]
+    return any(name in ("send", "poll") for name in names)
 
 
 @dataclass(slots=True)

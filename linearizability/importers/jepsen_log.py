@@ -152,7 +152,9 @@ class _Pairing:
         time_ns = row.get("time")
         if self._timed is None:
             self._timed = time_ns is not None
-        if not self._timed and time_ns is None:
+        if not self._timed:
+            if time_ns is not None:
+                raise bad_line(self._path, line, f"time is {shown(time_ns)}, but the first row has none")
             return self._count
         if type(time_ns) is not int or not 0 <= time_ns < 2**62:
             raise bad_line(self._path, line, f"time is {shown(time_ns)}, not nanoseconds from 0 as in other rows")

@@ -17,7 +17,7 @@ from linearizability.picture.window import around, gaps
 from linearizability.verify import SubhistoryVerdict, Verification
 
 FOCUS_MAX = 40
-EVIDENCE_MAX = 100
+_MARKED_MAX = 100
 """If shrinking ended with more operations than this, they are not marked."""
 EXPLAIN_STEPS = 500_000
 
@@ -44,7 +44,7 @@ class _Drawing:
     def __init__(self, operations: Sequence[Operation], explanation: Explanation, model: Model, bars_max: int) -> None:
         self._model, self._explanation = model, explanation
         self._all = sorted(operations, key=lambda op: (op.invoke_ns, op.complete_ns is None, op.complete_ns or 0))
-        self._shrunk = {op.op_id for op in explanation.shrunk} if len(explanation.shrunk) <= EVIDENCE_MAX else set()
+        self._shrunk = {op.op_id for op in explanation.shrunk} if len(explanation.shrunk) <= _MARKED_MAX else set()
         self._kept = self._window(bars_max)
         self._numbers = {self._all[place].op_id: number for number, place in enumerate(self._kept)}
 

@@ -129,4 +129,6 @@ def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s
     This is possible if it ended more than `allowed_ns` after both the last success and the first invocation of the
     operations that were not served.
     """
-    return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))
+    since_ns = np.maximum(served_ns, first_invoke_ns)
+    # Two times of the format may differ by 2^63, which only an unsigned integer can hold.
+    return bool(np.any((not_served_ns > since_ns) & ((not_served_ns - since_ns).astype(np.uint64) > allowed_ns)))

@@ -23,9 +23,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     failed[sent] = operations.outcome[records.send_operation[sent]] == FAIL
     committed_read = operations.isolation[reads.operation] == READ_COMMITTED
     rows = np.flatnonzero(failed[ids] | (committed_read & records.aborted[ids]))
-    # Unsigned, an unknown offset (NO_OFFSET) comes last.
-    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows].astype(np.uint64), ids[rows]))]
-    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    first = reads.first_rows(rows, ids)
     yield from finding(log, NAME, Verdict.VIOLATION, first, offsets=reads.offset, show=partial(_show, log))
 
 

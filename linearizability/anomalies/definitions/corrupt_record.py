@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Anomaly, Verdict
@@ -15,24 +14,14 @@ NAME = "corrupt-record"
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Return the finding, if any; it counts records, with the lowest offset at which each was read corrupt."""
-    corrupt = np.flatnonzero(log.rows.reads.corrupt)
-    if not len(corrupt):
-        return
-    ids, offset = log.read_ids[corrupt], log.rows.reads.offset[corrupt]
-    # Unsigned, an unknown offset (NO_OFFSET) comes last.
-    order = np.lexsort((log.rows.reads.operation[corrupt], offset.astype(np.uint64), ids))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = np.diff(ids[order]) != 0
-    rows = corrupt[order[first]]
-    yield from finding(log, NAME, Verdict.VIOLATION, rows, offsets=log.rows.reads.offset, show=partial(_show, log))
+    reads = log.rows.reads
+    first = reads.first_rows(np.flatnonzero(reads.corrupt), log.read_ids)
+    yield from finding(log, NAME, Verdict.VIOLATION, first, offsets=reads.offset, show=partial(_show, log))
 
 
 def _show(log: PartitionLog, row: int) -> Shown:
     record, reads = int(log.read_ids[row]), log.rows.reads
-    same = np.flatnonzero(reads.corrupt & (log.read_ids == record))
-    reader = int(reads.operation[same].min())
-    offset = int(reads.offset[row])
-    where = place(log, offset) if offset != NO_OFFSET else place(log, NO_OFFSET)
+    reader, where = int(reads.operation[row]), place(log, int(reads.offset[row]))
     text = f"operation {op(log, reader)} read {name_of(log, record)} ({where}), whose content is not what was sent"
     return Shown((reader,), value_of(log, record), text)
 
@@ -43,6 +32,6 @@ CORRUPT_RECORD = Definition(
     " sent.",
     levels="Always a violation.",
     counted="records",
-    evidence="the lowest operation that read it corrupt",
+    evidence="the lowest such read at the lowest offset",
     find=find,
 )

@@ -32,9 +32,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
         & (operations.isolation[reads.operation] == READ_COMMITTED)
         & (operations.complete_ns[reads.operation] < begun_ns[ids])
     )
-    # Unsigned, an unknown offset (NO_OFFSET) comes last.
-    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows].astype(np.uint64), ids[rows]))]
-    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    first = reads.first_rows(rows, ids)
     unknown = (begun_ns[ids[first]] == NEVER_NS) & (not log.context.complete)
     for verdict, chosen in ((Verdict.VIOLATION, first[~unknown]), (Verdict.UNKNOWN, first[unknown])):
         yield from finding(log, NAME, verdict, chosen, offsets=reads.offset, show=partial(_show, log))

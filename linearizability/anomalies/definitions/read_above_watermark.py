@@ -42,9 +42,8 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Anomaly]:
     """Return the findings of one verdict. Each record is counted once, at the lowest of its read rows."""
-    reads, ids = log.rows.reads, log.read_ids
-    order = rows[np.lexsort((reads.operation[rows], reads.offset[rows], ids[rows]))]
-    first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+    reads = log.rows.reads
+    first = reads.first_rows(rows, log.read_ids)
     yield from finding(log, NAME, verdict, first, offsets=reads.offset, show=partial(_show, log))
 
 

@@ -3,9 +3,9 @@
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
 record was validly processed again if a commit began after the first of the transactions had begun to commit offsets,
-and may have moved the group back to the record or below it. The groups and partitions that
-`group_offsets.judged_groups` leaves out are not judged; commits of unknown offset are ignored. Reprocessing is
-permitted if the input's partition or `__consumer_offsets` could have lost content.
+and may have moved the group back to the record or below it, as a commit of unknown offset may. The groups and
+partitions that `group_offsets.judged_groups` leaves out are not judged. Reprocessing is permitted if the input's
+partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
     """Return the inputs that a group processed in several transactions: their offsets, ascending, and their rows."""
     inputs, operations, transactions = log.rows.inputs, log.rows.operations, log.context.transactions
     commits = log.rows.offsets.take((log.rows.offsets.group == group) & log.rows.offsets.is_commit)
-    commits = commits.take((operations.outcome[commits.operation] != FAIL) & (commits.offset != NO_OFFSET))
+    commits = commits.take(operations.outcome[commits.operation] != FAIL)
     both = operations.transaction[np.concatenate([inputs.operation, commits.operation])]
     used, numbers = np.unique(both, return_inverse=True)
     processor, committer = numbers[: len(inputs)], numbers[len(inputs) :]
@@ -64,7 +64,10 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
 
 
 def _taken_back(log: PartitionLog, commits: OffsetColumns, offsets: Int64s, after_ns: Int64s) -> Flags:
-    """Whether, per input, a commit that began after the input's `after_ns` has an offset at or below the input."""
+    """Whether, per input, a commit that began after the input's `after_ns` may have an offset at or below the input.
+
+    An unknown offset (NO_OFFSET) is below every input.
+    """
     begin_ns = log.rows.operations.invoke_ns[commits.operation]
     order = np.argsort(begin_ns)
     lowest = np.append(np.minimum.accumulate(commits.offset[order][::-1])[::-1], NEVER_NS)

@@ -238,7 +238,8 @@ def arbitrary_group_history(rng):
             for seq in range(rng.randrange(1, 3)):
                 tables.add("inputs", op_id=op, seq=seq, offset=rng.randrange(3), **place)
         elif f == "commit_offsets":
-            columns = {"group": rng.choice("ggh"), "offset": rng.randrange(1, 5), "direction": "commit"}
+            offset = rng.choice([1, 2, 3, 4] * 8 + [None])
+            columns = {"group": rng.choice("ggh"), "offset": offset, "direction": "commit"}
             tables.add("offsets", op_id=op, **columns, **place)
         elif f == "fetch_offsets":
             columns = {"group": rng.choice("ggh"), "offset": rng.choice([1, 2, 3, 4, None]), "direction": "fetched"}

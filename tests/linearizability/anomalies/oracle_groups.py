@@ -137,10 +137,7 @@ def reprocessed_input(log):
         commits = [
             (o.txn_key(row["op_id"]), row["offset"], o.invoke(row["op_id"]))
             for row in log.offsets
-            if row["group"] == group
-            and row["direction"] == "commit"
-            and row["offset"] is not None
-            and o.op[row["op_id"]]["outcome"] != "fail"
+            if row["group"] == group and row["direction"] == "commit" and o.op[row["op_id"]]["outcome"] != "fail"
         ]
         for offset in {row["offset"] for row in log.inputs}:
             done = {}
@@ -152,14 +149,16 @@ def reprocessed_input(log):
                     and txn
                     and txn["committed"]
                     and not txn["aborted"]
-                    and any(c[0] == key and c[1] > offset for c in commits)
+                    and any(c[0] == key and c[1] is not None and c[1] > offset for c in commits)
                 ):
                     done.setdefault(key, []).append(row["op_id"])
             if len(done) < 2:
                 continue
             first = min(at for key, _, at in commits if key in done)
             rewinds = [
-                at for key, to, at in commits if to <= offset and at > first and not (key and o.txn[key]["aborted"])
+                at
+                for key, to, at in commits
+                if (to is None or to <= offset) and at > first and not (key and o.txn[key]["aborted"])
             ]
             if not rewinds:
                 reprocessed.setdefault(offset, done)

@@ -143,8 +143,8 @@ class RecordAnomalies(LogFacts):
         for r in self.all.values():
             rows = [row for row in r["reads"] if row["intact"] is False]
             if rows:
-                offset = min((row["offset"] for row in rows if row["offset"] is not None), default=None)
-                self.add("corrupt-record", "violation", (min(row["op_id"] for row in rows),), offset, r["value"])
+                row = min(rows, key=lambda row: (row["offset"] is None, row["offset"] or 0, row["op_id"]))
+                self.add("corrupt-record", "violation", (row["op_id"],), row["offset"], r["value"])
 
     def offset_mismatch(self):
         for r in self.all.values():

@@ -17,8 +17,9 @@ from tests.linearizability.anomalies.faulty_cluster import (
     FaultyCluster,
     arbitrary_cluster_history,
 )
+from tests.linearizability.anomalies.histories import TOPIC, Tables
 from tests.linearizability.anomalies.oracle import Oracle
-from tests.linearizability.anomalies.pipeline import Pipeline
+from tests.linearizability.anomalies.pipeline import SOURCE, Pipeline
 from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
 from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
@@ -126,6 +127,18 @@ def test_planted_anomaly_of_a_group_is_found_by_name(tmp_path_factory, name, see
         assert found.get(name) is Verdict.VIOLATION
 
 
+@given(seed=SEEDS)
+@examples(25)
+def test_commit_of_unknown_offset_may_have_moved_the_group_back(tmp_path_factory, seed):
+    rng = random.Random(seed)
+    tables = Pipeline(rng).run(rng.randrange(20, 60))
+    if PLANTED_GROUP_ANOMALIES["reprocessed-input"](tables, rng):
+        now = max(row["complete_ns"] for row in tables.rows["operations"]) + 10
+        op = tables.op(50, "commit_offsets", now, now + 1, group="g")
+        tables.add("offsets", op_id=op, group="g", topic=SOURCE, partition=0, direction="commit")
+        assert judged(tables, tmp_path_factory).verdict is not Verdict.VIOLATION
+
+
 @pytest.mark.parametrize("name", PLANTED_CLUSTER_ANOMALIES)
 @given(seed=SEEDS)
 @examples(25)
@@ -165,6 +178,17 @@ def test_judgement_does_not_depend_on_the_size_of_pair_batches(tmp_path_factory,
 def test_valid_and_repaired_histories_are_accepted(tmp_path_factory, seed):
     assert judge(valid_history(seed).write(tmp_path_factory.mktemp("run")))
     assert judge(well_formed(arbitrary_history(random.Random(seed))).write(tmp_path_factory.mktemp("run")))
+
+
+def test_evidence_of_a_corrupt_record_is_one_read(tmp_path_factory):
+    tables = Tables(topics={TOPIC: {}})
+    tables.record(tables.op(1, "produce", 10, 11), 0, "send", TOPIC, 0, 0, 7)
+    for offset in (None, 3, 0, 0):
+        now = 20 + len(tables.rows["operations"])
+        tables.record(tables.op(2, "poll", now, now), 0, "read", TOPIC, 0, offset, 7, intact=False)
+    found = as_rows(judged(tables, tmp_path_factory))
+    assert found["corrupt-record", "violation"] == (1, [((3,), TOPIC, 0, 0, 7)])
+    assert found == Oracle(tables.run, tables.rows).judgement()
 
 
 def test_rejection_of_an_invalid_history_names_the_row(tmp_path):

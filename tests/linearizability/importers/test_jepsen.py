@@ -51,6 +51,18 @@ def test_most_cases_have_an_anomaly():
 
 
 @pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("[1 #_ #_ 2 3 4]", (1, 4)),
+        ("[1 #_2 #_#x 3 #y #_4 5 #_6]", (1, 5)),
+        ("{#_ #_ :a 1 :b 2}", {"b": 2}),
+    ],
+)
+def test_discarded_forms_are_skipped(tmp_path, text, form):
+    assert list(read_forms(tmp_path, [(1, f"({text})")])) == [(1, form)]
+
+
+@pytest.mark.parametrize(
     "wrap",
     [
         lambda text: f"[{text}]",
@@ -160,6 +172,9 @@ def test_invalid_times_are_rejected(tmp_path):
     path.write_text(edn(LOST).replace(":time 3", ":time nil"))
     with pytest.raises(HistoryError, match="line 4: time is None, not nanoseconds from 0 as in other rows"):
         judge_file(path)
+    path.write_text(edn(LOST).replace(":time 0", ":time nil"))
+    with pytest.raises(HistoryError, match="line 2: time is 1, but the first row has none"):
+        judge_file(path)
 
 
 def test_damaged_json_is_rejected(tmp_path):
@@ -178,6 +193,24 @@ def test_history_of_another_workload_is_rejected(tmp_path):
     path.write_text(edn("0 invoke read nil\n0 ok read 4"))
     with pytest.raises(NotARunError, match="not of Jepsen's Kafka workload"):
         judge_file(path)
+
+
+def test_transactions_without_a_send_or_a_poll_need_a_model(tmp_path):
+    path = tmp_path / "history.edn"
+    path.write_text(edn("0 invoke txn [[:append 1 2] [:r 1 nil]]\n0 ok txn [[:append 1 2] [:r 1 [2]]]"))
+    with pytest.raises(NotARunError, match=r"name its model \(--model\)"):
+        judge_file(path)
+    path.write_text(edn("0 invoke txn [[:send 1 2] [:r 1 nil]]\n0 ok txn [[:send 1 [0 2]] [:r 1 [2]]]"))
+    with pytest.raises(HistoryError, match="line 2: not a micro-operation"):
+        judge_file(path)
+
+
+def test_characters_are_read(tmp_path):
+    text = r"[\newline \space \tab \return \formfeed \backspace \n \u \u03a9 \\ \"]"
+    (form,) = read_forms(tmp_path, [(1, f"({text})")])
+    assert form == (1, ("\n", " ", "\t", "\r", "\f", "\b", "n", "u", "\u03a9", "\\", '"'))
+    with pytest.raises(HistoryError, match=r"line 1: half of a surrogate pair: \\ud83d"):
+        list(read_forms(tmp_path, [(1, r"\ud83d")]))
 
 
 def test_surrogate_pairs_are_decoded_and_half_of_one_is_rejected(tmp_path):
