@@ -206,7 +206,8 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
         return DefectTried(defect.name, known_violation.name, known_violation.text, is_expected, None, 1, spent_s)
     false_alarms: list[FalseAlarm] = []
     trials = int(known is not None)
-    for trials, seed in enumerate(seeds, start=trials + 1):
+    for seed in seeds:
+        trials += 1
         trial = trial_of_seed(seed)
         found = violation_of(trial, defect)
         if found is not None:

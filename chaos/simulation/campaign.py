@@ -59,8 +59,8 @@ class Plan:
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the saved failures that have the plan's defect, then the seeds; yield the events.
 
-    The failures that are not shrunk are yielded as they are, also after Ctrl-C, and then the last event, with `complete`
-    false if interrupted. Raises `WorkerError`.
+    The failures that are not shrunk are yielded as they are, also after Ctrl-C. In the last event, `complete` is false
+    after Ctrl-C. Raises `WorkerError`.
     """
     began_s = time.monotonic()
     failing: dict[str, SeedRan] = {}

@@ -147,7 +147,7 @@ def test_a_defect_fails_its_check(defect):
 
 @pytest.mark.parametrize("epochs", [[1, 1], [1, 2, 2, 2]], ids=["at once", "in the second attempt"])
 def test_a_wrong_response_between_equal_states_is_a_violation(epochs, monkeypatch):
-    with pytest.raises(InvalidResponseError, match="sent to node 1: .'ANYTHING'., not .'NONE'."):
+    with pytest.raises(InvalidResponseError, match="'ANYTHING'"):
         perform_in_epochs(epochs, monkeypatch)
 
 
