@@ -205,8 +205,9 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
         is_expected, spent_s = known_violation.name in defect.expected, time.process_time() - began_s
         return DefectTried(defect.name, known_violation.name, known_violation.text, is_expected, None, 1, spent_s)
     false_alarms: list[FalseAlarm] = []
-    trials = 0
-    for trials, seed in enumerate(seeds, start=1):
+    trials = int(known is not None)
+    for seed in seeds:
+        trials += 1
         trial = trial_of_seed(seed)
         found = violation_of(trial, defect)
         if found is not None:

@@ -69,7 +69,7 @@ def _failing(results: SimulationResults) -> RenderableType:
 def _counterexample(found: Counterexample, directory: Path) -> RenderableType:
     title = Text.assemble(("✘ violation ", "bold red"), (found.name, "bold"), f"  at {found.at_ms} ms of virtual time")
     if found.is_confirmed is None:
-        title.append("  it ran once: it does not end, or the time for shrinking was up", "yellow")
+        title.append("  it ran once, and was not shrunk", "yellow")
     elif not found.is_confirmed:
         title.append("  not confirmed: it did not come back", "yellow")
     files = ", ".join(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else "nothing"

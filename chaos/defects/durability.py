@@ -36,7 +36,7 @@ def pass_over_flush_messages(self: UnifiedLog, header: BatchHeader, batch: Bytes
     self._roll_if_due(header, now_ms)
     self.epochs.assign(header.leader_epoch, header.base_offset)
     self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
-    if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+    if header.producer_id != NO_PRODUCER_ID:
         self.producers.update(header)
 
 
@@ -51,7 +51,7 @@ def flush_before_the_append(self: UnifiedLog, header: BatchHeader, batch: Bytes,
         self.flush()
     self.epochs.assign(header.leader_epoch, header.base_offset)
     self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
-    if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+    if header.producer_id != NO_PRODUCER_ID:
         self.producers.update(header)
 
 

@@ -11,6 +11,7 @@ from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.replication.partition_reader import PartitionReader
 from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
+from reference_broker.core.tracer import LogTruncated, RecordsAppended
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
@@ -161,8 +162,10 @@ def take_the_leaders_high_watermark_whole(
     if log_start_offset > self.log_start_offset:
         self.log.maybe_increment_log_start_offset(min(log_start_offset, high_watermark))
     if high_watermark != self.high_watermark:
-        self.high_watermark = max(high_watermark, self.log_start_offset)
+        self._set_high_watermark(max(high_watermark, self.log_start_offset))
         self._context.on_progress(self, now)
+    if records:
+        self._trace(RecordsAppended, self.log.log_end_offset)
 
 
 @_seeds(Partition, "truncate_to", "watermark-within-log", "exception")
@@ -172,7 +175,10 @@ def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: N
     It is above the log end. If this replica leads next, it returns an end offset that does not exist, and consumers
     read the next records before they are committed.
     """
+    end_offset = self.log.log_end_offset
     self.log.truncate_to(offset, now.wall_ms)
+    if self.log.log_end_offset < end_offset:
+        self._trace(LogTruncated, self.log.log_end_offset)
 
 
 @_seeds(ReplicaFetcher, "_is_current", "exception", "log-matching", "not-converged")

@@ -97,7 +97,7 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
 
     Similar attempts kill the same mutants. So the next attempt in each group is the one with the most new functions
     per second: functions that no earlier attempt of the group has run. If no attempt has any, the remaining attempts
-    are ordered again in the same way.
+    are ordered again in the same way. Attempts without functions come last.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
@@ -126,7 +126,7 @@ def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
             best = max(left, key=lambda one: (one[1] & ~seen).bit_count() / one[0].seconds)
             left.remove(best)
             coverage, functions = best
-            if functions & ~seen:
+            if functions & ~seen or not seen:
                 seen |= functions
                 yield coverage.name
             else:

@@ -59,8 +59,8 @@ class Plan:
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the saved failures that have the plan's defect, then the seeds; yield the events.
 
-    After Ctrl-C the failures that are not shrunk yet are yielded as they are, then the last event, with `complete`
-    false. Raises `WorkerError`.
+    The failures that are not shrunk are yielded as they are, also after Ctrl-C. In the last event, `complete` is false
+    after Ctrl-C. Raises `WorkerError`.
     """
     began_s = time.monotonic()
     failing: dict[str, SeedRan] = {}
@@ -73,8 +73,9 @@ def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Even
             yield from _shrink(plan, failing)
         complete = True
     except KeyboardInterrupt:
-        for ran in failing.values():
-            yield Shrunk(_unshrunk(plan, ran))
+        pass
+    for ran in failing.values():
+        yield Shrunk(_unshrunk(plan, ran))
     yield CampaignEnded(complete, time.monotonic() - began_s)
 
 
@@ -119,9 +120,7 @@ def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, See
 
 def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
     """Shrink failing seeds, and remove them from `failing`. A trial that did not end does not run again."""
-    if endless := failing.pop(ENDLESS, None):
-        yield Shrunk(_unshrunk(plan, endless))
-    shrunk = list(failing.values())[:_SHRUNK_MAX]
+    shrunk = [ran for ran in failing.values() if ran.name != ENDLESS][:_SHRUNK_MAX]
     if not shrunk:
         return
     yield ShrinkingStarted(tuple(ran.seed for ran in shrunk), plan.shrink_seconds_max)
@@ -140,7 +139,7 @@ def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, N
 
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
-    """Return the seed's trial unshrunk: it did not end, shrinking took too long, or the campaign was interrupted."""
+    """Return the seed's trial unshrunk: it did not end, shrinking took too long, or it was not shrunk."""
     return Counterexample(
         trial=trial_of_seed(ran.seed),
         name=ran.name,

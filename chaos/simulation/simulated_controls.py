@@ -82,15 +82,19 @@ class SimulatedDisks:
         disk = self._machines[node].disk
         if fault.error is None:
             disk.flush_ms += int(fault.delay_ms)
-            yield
-            disk.flush_ms -= int(fault.delay_ms)
+            try:
+                yield
+            finally:
+                disk.flush_ms -= int(fault.delay_ms)
             return
         names = [_OPERATIONS.get(operation, str(operation)) for operation in fault.operations] or [""]
         failures = [Failure(getattr(errno, fault.error), name, (fault.files or "").strip("*")) for name in names]
         disk.failures += failures
-        yield
-        for failure in failures:
-            disk.failures.remove(failure)
+        try:
+            yield
+        finally:
+            for failure in failures:
+                disk.failures.remove(failure)
 
     @contextmanager
     def fill(self, node: int, free_bytes: int = 0) -> Iterator[None]:
@@ -115,8 +119,10 @@ class SimulatedClocks:
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
         """Move a node's wall clock, and back when the context is left."""
         self._machines[node].jump_clock(by_ms)
-        yield
-        self._machines[node].jump_clock(-by_ms)
+        try:
+            yield
+        finally:
+            self._machines[node].jump_clock(-by_ms)
 
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:

@@ -103,6 +103,7 @@ ROWS: Final = (
         history_checks=always(isr_shrinks_and_heals),
         needs=_LINKS,
         nodes_min=3,
+        since=KRAFT,
     ),
     RequirementRow(
         id="produce/acks-all-holds-for-isr",

@@ -41,6 +41,7 @@ _PARTITION_STEPS: Final = frozenset(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.DELETE_RECORDS,
         ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_LOG_DIRS,
     }
 )
 _GROUP_REQUESTS: Final = frozenset(

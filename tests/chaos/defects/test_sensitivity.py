@@ -47,6 +47,12 @@ def test_a_defect_without_a_violation_is_missed(monkeypatch):
     assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
 
 
+def test_a_saved_trial_that_does_not_detect_its_defect_is_counted(monkeypatch):
+    ran = []
+    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: ran.append(trial))
+    assert try_defect(EASY, [7], seconds=60.0, known=Trial()).trials == len(ran) == 2
+
+
 def test_a_requirement_is_tried_before_any_trial(monkeypatch):
     def no_trial(trial, defect=None):
         raise AssertionError("a trial ran")

@@ -29,6 +29,16 @@ def test_attempts_that_differ_from_earlier_ones_come_first():
     assert prioritised(MUTANT, coverages) == ["large", "unlike", "slow", "alike"]
 
 
+def test_attempts_that_were_not_measured_come_last():
+    coverages = [
+        coverage("overdue"),
+        coverage("measured", "a", "b"),
+        coverage("alike", "a"),
+        coverage("overdue too"),
+    ]
+    assert prioritised(MUTANT, coverages) == ["measured", "alike", "overdue", "overdue too"]
+
+
 def test_an_attempt_records_its_functions_and_the_lines_of_mutants():
     module = "reference_broker.core.quorum.quorum_state"
     wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 400)]

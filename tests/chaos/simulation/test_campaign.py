@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chaos.campaign.saved import load_failures, save
+from chaos.simulation import campaign as campaign_module
 from chaos.simulation.campaign import SEED_SECONDS_MAX, Plan, run_campaign
 from chaos.simulation.campaign_events import (
     CampaignEnded,
@@ -112,6 +113,14 @@ def test_ctrl_c_keeps_a_failure_that_is_not_shrunk(interrupted_at):
     assert (kept.counterexample.name, kept.counterexample.trial) == ("recovery-keeps", trial_of_seed(0))
     assert kept.counterexample.is_confirmed is None
     assert next(events) == CampaignEnded(complete=False, seconds=pytest.approx(0, abs=3600))
+
+
+def test_a_failure_beyond_the_limit_of_shrinking_is_reported_unshrunk(monkeypatch):
+    monkeypatch.setattr(campaign_module, "_SHRUNK_MAX", 0)
+    events = campaign(Plan(first=0, last=0, defect="truncate-to-high-watermark", failures_max=None))
+    (shrunk,) = events_of_kind(Shrunk, events)
+    assert (shrunk.counterexample.trial, shrunk.counterexample.is_confirmed) == (trial_of_seed(0), None)
+    assert events[-1].complete
 
 
 def test_a_seed_runs_the_same_twice_in_one_process():

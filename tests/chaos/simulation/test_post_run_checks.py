@@ -1,14 +1,18 @@
 """A correct cluster passes every post-run check, and each defect fails one."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
 
+from chaos.simulation import post_run_checks
 from chaos.simulation import run as run_module
 from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS, checks_of_seed
+from chaos.simulation.post_run_checks.post_run_check import PostRunCheck, Receiver, always
 from chaos.simulation.run import run
 from conformance.trial.trial import ClusterSettings, Topic, Trial
+from fixtures.clients.core.response_pairs import InvalidResponseError
 from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, isr, placement, reassignments, registrations, topics
@@ -139,6 +143,29 @@ def test_a_defect_fails_its_check(defect):
         violation = check(named, cluster=ClusterSettings(3))
     assert violation is not None
     assert violation.name in DETECTED_BY
+
+
+@pytest.mark.parametrize("epochs", [[1, 1], [1, 2, 2, 2]], ids=["at once", "in the second attempt"])
+def test_a_wrong_response_between_equal_states_is_a_violation(epochs, monkeypatch):
+    with pytest.raises(InvalidResponseError, match="'ANYTHING'"):
+        perform_in_epochs(epochs, monkeypatch)
+
+
+def test_responses_are_not_judged_if_the_controller_changes_in_each_attempt(monkeypatch):
+    perform_in_epochs(range(99), monkeypatch)
+
+
+def perform_in_epochs(epochs, monkeypatch):
+    """Perform a check with a wrong response; `epochs` are those of the controller before and after each attempt."""
+    states = (SimpleNamespace(node=lambda _: 1, roles=epoch) for epoch in epochs)
+    monkeypatch.setattr(post_run_checks, "_returned_errors", lambda *_: generator_returning(["ANYTHING"]))
+    named = PostRunCheck("votes", Receiver.CONTROLLER, make=nothing, errors=always("NONE"))
+    assert list(post_run_checks.perform(named, lambda: next(states))) == []
+
+
+def generator_returning(value):
+    return value
+    yield
 
 
 def test_consecutive_seeds_cover_all_checks():

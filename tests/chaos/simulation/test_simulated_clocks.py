@@ -1,6 +1,8 @@
-"""Clock faults of the simulation: the newest of several drifts of one node applies, as on real processes."""
+"""Clock faults of the simulation: they end with their context, and of several drifts of one node the newest applies."""
 
 from types import SimpleNamespace
+
+import pytest
 
 from chaos.simulation.simulated_controls import SimulatedClocks
 
@@ -15,3 +17,11 @@ def test_the_newest_drift_that_is_not_healed_applies():
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     assert rates == [100, 200, 100, 200, 0]
+
+
+def test_a_clock_is_set_back_after_an_exception_in_the_context():
+    jumps_ms = []
+    clocks = SimulatedClocks(SimpleNamespace(machines={1: SimpleNamespace(jump_clock=jumps_ms.append)}))
+    with pytest.raises(TimeoutError), clocks.jump(1, 100):
+        raise TimeoutError
+    assert jumps_ms == [100, -100]

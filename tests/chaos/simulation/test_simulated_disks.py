@@ -60,3 +60,10 @@ def test_delays_of_flushes_add_up(disk, disks):
         slow.__exit__(None, None, None)
         delays.append(disk.flush_ms)
     assert delays == [100, 120, 20, 0]
+
+
+@pytest.mark.parametrize("error", [None, "EIO"], ids=["slow flushes", "errors"])
+def test_a_fault_ends_with_an_exception_in_its_context(error, disk, disks):
+    with pytest.raises(TimeoutError), disks.inject(1, DiskFault(frozenset({DiskOperation.FLUSH}), error, delay_ms=100)):
+        raise TimeoutError
+    assert (disk.flush_ms, disk.failures) == (0, [])
