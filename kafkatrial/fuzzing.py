@@ -26,15 +26,17 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
-from linearizability.judgement import Verdict, in_report_order
+from linearizability.judgement import Judgement, Verdict, in_report_order
 
 FUZZ = Path(".kafkatrial") / "fuzz"
 SUMMARY_NAME = "summary.json"
+FINDINGS = "findings"
 NODES = 3
 _DEFAULT_SECONDS = 60.0
 _SEED_BITS = 32
 _PROGRESS_PERIOD_S = 10.0
 _TITLES_MAX = 5
+_NOT_JUDGED = Judgement(0, 0, (), ("the session was interrupted before its history was judged",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +118,42 @@ class FuzzCommand:
         self._console = stdout_console(quiet=as_json)
         self._reported_s = 0.0
         self._reported = 0
+        self._report = SessionReport(FuzzProgress(), _NOT_JUDGED)
+        self._shrunk: list[FuzzFinding] = []
 
     def run(self) -> ExitCode:
         """Run the session, shrink its findings, and write the summary; return the exit code."""
         plan = self._plan
         self._print(f"seed {plan.session.seed} on {plan.target}, for {plan.session.seconds:g} seconds")
+        is_complete = False
         with interruptible():
             try:
-                report = self._session()
-                findings = [self._shrunk(number, each) for number, each in enumerate(report.progress.findings, 1)]
+                self._report = self._session()
+                for number, finding in enumerate(self._report.progress.findings, 1):
+                    self._shrunk.append(self._shrink(number, finding))
+                is_complete = True
             except KeyboardInterrupt:
-                print_error(f"interrupted; the cluster is stopped, and the history so far is in {plan.out}")
-                return ExitCode.INTERRUPTED
-        code = exit_code_of(report, findings)
-        summary = _summary(plan, report, findings, code)
-        (plan.out / SUMMARY_NAME).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+                print_error(self._save_interrupted())
+            code = exit_code_of(self._report, self._findings, is_complete=is_complete)
+            summary = _summary(plan, self._report, self._findings, code, is_complete=is_complete)
+            (plan.out / SUMMARY_NAME).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         if self._as_json:
             print(json.dumps(summary))  # noqa: T201  the command's output
         else:
-            self._conclude(report, code)
+            self._conclude(self._report, code)
         return code
+
+    @property
+    def _findings(self) -> list[FuzzFinding]:
+        """All findings, each with as few requests as are known."""
+        return [*self._shrunk, *self._report.progress.findings[len(self._shrunk) :]]
+
+    def _save_interrupted(self) -> str:
+        """Save all findings again, because the interruption may have truncated a file, and return the message."""
+        for number, finding in enumerate(self._findings, 1):
+            save(self._path(number, finding), finding)
+        found = f", and the findings are in {self._plan.out / FINDINGS}" if self._findings else ""
+        return f"interrupted; the cluster is stopped, the history so far is in {self._plan.out}{found}"
 
     def _session(self) -> SessionReport:
         cluster = new_cluster(self._plan.target, self._plan.out / "cluster")
@@ -143,6 +161,7 @@ class FuzzCommand:
             return run_session(cluster, self._plan.out / "run", self._plan.session, self._note)
 
     def _note(self, progress: FuzzProgress) -> None:
+        self._report = SessionReport(progress, _NOT_JUDGED)
         is_due = progress.seconds - self._reported_s >= _PROGRESS_PERIOD_S
         if is_due or len(progress.findings) > self._reported:
             self._reported_s = progress.seconds
@@ -152,7 +171,7 @@ class FuzzCommand:
             self._print(f"  {finding.symptom}: {finding.text}")
         self._reported = len(progress.findings)
 
-    def _shrunk(self, number: int, finding: FuzzFinding) -> FuzzFinding:
+    def _shrink(self, number: int, finding: FuzzFinding) -> FuzzFinding:
         """Reduce a finding to the fewest requests (unless the time for it is 0), save it in its file, and return it."""
         plan = self._plan
         path = self._path(number, finding)
@@ -168,7 +187,7 @@ class FuzzCommand:
         return finding
 
     def _path(self, number: int, finding: FuzzFinding) -> Path:
-        return self._plan.out / "findings" / f"{number}-{finding.symptom}.json"
+        return self._plan.out / FINDINGS / f"{number}-{finding.symptom}.json"
 
     def _conclude(self, report: SessionReport, code: ExitCode) -> None:
         judgement = report.judgement
@@ -183,14 +202,17 @@ class FuzzCommand:
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode:
-    """Return VIOLATION if the history or a finding is a violation, else INCONCLUSIVE or OK.
+def exit_code_of(report: SessionReport, findings: list[FuzzFinding], *, is_complete: bool = True) -> ExitCode:
+    """Return VIOLATION if the history or a finding is a violation, else INTERRUPTED, INCONCLUSIVE or OK.
 
-    INCONCLUSIVE means that the verdict is unknown, or that a late response was not reproduced.
+    INTERRUPTED means that the session or the shrinking of its findings is not complete. INCONCLUSIVE
+    means that the verdict is unknown, or that a late response was not reproduced.
     """
     verdict = report.judgement.verdict
     if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):
         return ExitCode.VIOLATION
+    if not is_complete:
+        return ExitCode.INTERRUPTED
     if verdict is Verdict.UNKNOWN or findings:
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK
@@ -230,11 +252,14 @@ def _description(finding: FuzzFinding, path: Path) -> str:
     return "\n".join([head, *titles, *rest, f"kafkatrial fuzz --replay {path}"])
 
 
-def _summary(plan: FuzzPlan, report: SessionReport, findings: list[FuzzFinding], code: ExitCode) -> Mapping[str, Any]:
+def _summary(
+    plan: FuzzPlan, report: SessionReport, findings: list[FuzzFinding], code: ExitCode, *, is_complete: bool
+) -> Mapping[str, Any]:
     progress = report.progress
     return {
         "target": plan.target,
         "seed": plan.session.seed,
+        "complete": is_complete,
         "seconds": progress.seconds,
         "requests": progress.sent,
         "requests_by_api": {api_name(key): count for key, count in sorted(progress.apis.items())},

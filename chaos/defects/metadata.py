@@ -87,7 +87,9 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, conte
 
 
 @_seeds(LogManager, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
-def forget_to_delete_logs(self: LogManager, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
+def forget_to_delete_logs(
+    self: LogManager, gone: Collection[tuple[str, int]], remaining: Collection[Partition]
+) -> None:
     """The log of a removed replica stays on disk.
 
     If the replica is reassigned to this broker again, it begins with these old records, which other replicas may have

@@ -186,7 +186,6 @@ class Fuzzing:
             if each.signature not in self._seen:
                 self._seen.add(each.signature)
                 self._add(each, self._suspects(each))
-                self._report(self.progress)
             if each.symptom is Symptom.NODE_ENDED:
                 self._restart(each.node)
 
@@ -208,6 +207,7 @@ class Fuzzing:
         self.progress.findings.append(
             FuzzFinding(self._target.name, self._plan.seed, observed.symptom, observed.text, requests, self._world)
         )
+        self._report(self.progress)
 
     def _restart_until_settled(self) -> None:
         """Restart nodes that the last requests end, so that the clients can flush."""

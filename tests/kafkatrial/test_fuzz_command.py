@@ -66,21 +66,59 @@ def test_a_saved_finding_can_be_read(tmp_path):
     assert json.loads((tmp_path / "finding.json").read_text())["requests"][0]["title"] == REQUEST.title
 
 
-def test_findings_are_saved_when_the_session_is_interrupted(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def interrupted_command(tmp_path, monkeypatch):
+    """Return a function that makes a command with these findings, whose session or shrinking is interrupted."""
+
     class Cluster:
         __enter__ = __exit__ = lambda *_: None
         kind = "reference"
 
-    def interrupted(_cluster, _directory, _plan, on_progress):
-        on_progress(FuzzProgress(findings=[finding(Symptom.NODE_ENDED, None)]))
+    def command(findings, *, in_session):
+        def session(_cluster, _directory, _plan, on_progress):
+            progress = FuzzProgress(sent=9, findings=findings)
+            on_progress(progress)
+            if in_session:
+                raise KeyboardInterrupt
+            return SessionReport(progress, CLEAN)
+
+        monkeypatch.setattr(fuzzing, "run_session", session)
+        plan = FuzzPlan("reference", SessionPlan(1, 5.0, limits_for("reference"), None), 60.0, tmp_path)
+        return FuzzCommand(plan, as_json=True)
+
+    def shrink(replays):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fuzzing, "new_cluster", lambda *_: Cluster())
-    monkeypatch.setattr(fuzzing, "run_session", interrupted)
-    plan = FuzzPlan("reference", SessionPlan(1, 5.0, limits_for("reference"), None), 60.0, tmp_path)
-    assert FuzzCommand(plan, as_json=False).run() is ExitCode.INTERRUPTED
-    assert capsys.readouterr().err.startswith("kafkatrial: interrupted; ")
-    assert load(tmp_path / "findings" / "1-node-ended.json") == finding(Symptom.NODE_ENDED, None)
+    monkeypatch.setattr(fuzzing.Replays, "shrink", shrink)
+    return command
+
+
+@pytest.mark.parametrize(
+    ("symptom", "code"),
+    [(Symptom.NODE_ENDED, ExitCode.VIOLATION), (Symptom.LATE_RESPONSE, ExitCode.INTERRUPTED)],
+)
+@pytest.mark.parametrize(("in_session", "verdict"), [(True, "unknown"), (False, "ok")])
+def test_findings_and_summary_are_saved_if_the_command_is_interrupted(
+    symptom, code, in_session, verdict, interrupted_command, tmp_path, capsys
+):
+    found = finding(symptom, None)
+    assert interrupted_command([found], in_session=in_session).run() is code
+    output = capsys.readouterr()
+    assert output.err.startswith("kafkatrial: interrupted; ")
+    assert f"the findings are in {tmp_path / 'findings'}" in output.err
+    assert load(tmp_path / "findings" / f"1-{symptom}.json") == found
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary == json.loads(output.out)
+    assert [each["symptom"] for each in summary["findings"]] == [symptom]
+    assert (summary["complete"], summary["requests"], summary["exit_code"]) == (False, 9, code)
+    assert summary["judgement"]["verdict"] == verdict
+
+
+def test_a_command_that_is_interrupted_without_findings_writes_a_summary(interrupted_command, tmp_path, capsys):
+    assert interrupted_command([], in_session=True).run() is ExitCode.INTERRUPTED
+    assert "findings" not in capsys.readouterr().err
+    assert json.loads((tmp_path / "summary.json").read_text())["findings"] == []
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from fixtures.clients.client_request import encoded
 from fixtures.clients.core.process import Behaviour, ClientResponse, SendRequest, Sleep, Wait
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Role
+from reference_broker.core.quorum.quorum_state import Follower
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
 POST_RUN_CHECKS: Final = (
@@ -49,13 +50,15 @@ def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> Clus
     topic = next((topic.name for topic in trial.topics if image is not None and topic.name in image.topics), None)
     if image is None or not image.brokers or active is None or topic is None:
         return None
-    brokers = sorted(image.brokers)
+    brokers, standby = sorted(image.brokers), roles.node(Role.STANDBY)
+    follower = None if standby is None else cluster.nodes[standby].quorum.state
     return ClusterState(
         cluster_id=cluster.nodes[active].runtime.identity.cluster_id,
         image=image,
         quorum=cluster.nodes[active].quorum,
         controller=active,
-        standby=roles.node(Role.STANDBY),
+        standby=standby,
+        standby_has_fetched=isinstance(follower, Follower) and follower.has_fetched,
         broker=brokers[trial.seed % len(brokers)],
         topic=topic,
         configuration=cluster.nodes[active].runtime.configuration,

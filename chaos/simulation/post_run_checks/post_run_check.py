@@ -48,6 +48,8 @@ class ClusterState:
     :ivar image: the metadata of all nodes.
     :ivar quorum: the quorum client of the active controller.
     :ivar standby: another voter; None if there is none.
+    :ivar standby_has_fetched: whether the controller has responded to a fetch of the standby in this epoch. Until then,
+        the standby may grant pre-votes (KIP-996).
     :ivar broker: receiver of the requests that any broker may process.
     :ivar topic: an existing topic.
     :ivar configuration: configuration of the active controller.
@@ -58,6 +60,7 @@ class ClusterState:
     quorum: KafkaRaftClient
     controller: int
     standby: int | None
+    standby_has_fetched: bool
     broker: int
     topic: str
     configuration: BrokerConfiguration
@@ -128,6 +131,11 @@ def errors_of(response: Any) -> Iterator[str]:
             inner += [each for each in value if is_dataclass(each)]
     for each in inner:
         yield from errors_of(each)
+
+
+def if_standby_has_fetched(*errors: str) -> Callable[[ClusterState], list[str]]:
+    """Return a function that expects these errors of a standby that has fetched, and of another one anything."""
+    return lambda state: list(errors) if state.standby_has_fetched else []
 
 
 def always(*errors: str) -> Callable[[ClusterState], list[str]]:
