@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
-from reference_broker.protocol.records import decode_batches
+from reference_broker.protocol.records import decode_batches, next_offset
 
 Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
 """Group and partition, and their committed offset; null is a tombstone, which deletes the offset."""
@@ -45,11 +45,8 @@ class GroupOffsets:
         """Read the next piece of the log, and add its commits."""
         batches = self.partition.log.read(self._loaded_to, _LOAD_SIZE_BYTES, self._load_to)
         for end_offset, commit in _commits(batches, self._loaded_to):
-            self._loaded_to = end_offset
-            if commit is not None:
-                self.appended(end_offset, [commit])
-        if not batches:
-            self._loaded_to = self._load_to
+            self.appended(end_offset, [commit])
+        self._loaded_to = next_offset(batches) if batches else self._load_to
 
     # Offsets
 
@@ -93,8 +90,10 @@ class GroupOffsets:
                 del self._committed[key.group]
 
 
-def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit | None]]:
-    """Yield the offset after each record from `from_offset` on, and its commit, or null for another record type."""
+def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit]]:
+    """Yield each commit from `from_offset` on, and the offset after its record. Other record types are ignored."""
     for offset, record in decode_batches(batches):
-        if offset >= from_offset:
-            yield offset + 1, None if record.key is None else decode_offset_commit(record.key, record.value)
+        if offset >= from_offset and record.key is not None:
+            commit = decode_offset_commit(record.key, record.value)
+            if commit is not None:
+                yield offset + 1, commit

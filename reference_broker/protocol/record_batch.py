@@ -288,14 +288,28 @@ def _parts(codec: int, data: bytes) -> Iterator[bytes]:
     raise BatchError(f"no codec has the number {codec}")
 
 
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_CHUNK_BYTES = 1 << 16
+"""Input of one call of zlib, which copies the rest of its input at the end of each member."""
+
+
 def _gzip_parts(data: bytes) -> Iterator[bytes]:
-    decompressor = zlib.decompressobj(wbits=31)
-    while not decompressor.eof:
-        part = decompressor.decompress(data, BYTES_PER_STEP)
-        data = decompressor.unconsumed_tail
-        if not part and not decompressor.eof:
-            raise CompressionError("records that cannot be decompressed: the gzip stream ends too early")
-        yield part
+    """Decompress all members of a stream, as Java's `GZIPInputStream` does; it ignores other bytes after a member."""
+    position = 0
+    while True:
+        decompressor = zlib.decompressobj(wbits=31)
+        while not decompressor.eof:
+            chunk = decompressor.unconsumed_tail
+            if not chunk:
+                chunk = data[position : position + _GZIP_CHUNK_BYTES]
+                position += len(chunk)
+            part = decompressor.decompress(chunk, BYTES_PER_STEP)
+            if not part and not chunk and not decompressor.eof:
+                raise CompressionError("records that cannot be decompressed: the gzip stream ends too early")
+            yield part
+        position -= len(decompressor.unused_data)
+        if not data.startswith(_GZIP_MAGIC, position):
+            return
 
 
 _SNAPPY_RATIO_MAX = 32

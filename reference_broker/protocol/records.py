@@ -81,15 +81,30 @@ def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
 
     :raises BatchError: a batch is incomplete or cannot be decompressed.
     """
+    for position, header in _headers(data):
+        if not header.is_control:
+            end = position + header.size_bytes
+            records = decompress(header, data[position + HEADER_SIZE_BYTES : end], _DECOMPRESSED_MAX_BYTES)
+            yield from _records(header, finish(records))
+
+
+def next_offset(data: bytes) -> int:
+    """Return the offset after the last of one or more complete batches, whether or not it has records.
+
+    :raises BatchError: a batch is incomplete.
+    """
+    return max(header.last_offset for _, header in _headers(data)) + 1
+
+
+def _headers(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each batch."""
     position = 0
     while position < len(data):
         header = BatchHeader.parse(data, position)
         end = position + header.size_bytes
         if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
             raise BatchError(f"no complete batch at position {position}")
-        if not header.is_control:
-            records = decompress(header, data[position + HEADER_SIZE_BYTES : end], _DECOMPRESSED_MAX_BYTES)
-            yield from _records(header, finish(records))
+        yield position, header
         position = end
 
 

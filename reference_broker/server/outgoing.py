@@ -81,7 +81,8 @@ class _Link(asyncio.Protocol):
         try:
             host = resolve(channel.host, hosts_file)
             await asyncio.get_running_loop().create_connection(lambda: self, host, channel.port)
-        except (OSError, ServerError):  # a hosts file that cannot be read while it is replaced does not end the node
+        except (OSError, ServerError, ValueError, OverflowError):
+            # A hosts file may be replaced while it is read, and another node may have an invalid host name or port.
             self._end()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -13,7 +13,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
-from reference_broker.protocol.records import decode_batches
+from reference_broker.protocol.records import decode_batches, next_offset
 from reference_broker.simulation.invariants.log_mirror import Batch
 from reference_broker.simulation.invariants.partitions import Ledger, PartitionInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -113,8 +113,8 @@ def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
     expected: dict[Entry, OffsetCommitValue] = {}
     offset = partition.log_start_offset
     while data := partition.log.read(offset, _EVERYTHING_BYTES, partition.high_watermark):
-        for found, record in decode_batches(data):
-            offset = found + 1
+        offset = next_offset(data)
+        for _, record in decode_batches(data):
             commit = None if record.key is None else decode_offset_commit(record.key, record.value)
             if commit is not None:
                 key, value = commit

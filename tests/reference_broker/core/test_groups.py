@@ -1,5 +1,6 @@
 """FindCoordinator, OffsetCommit and OffsetFetch for a group without members."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from reference_broker.core import group_coordinator
 from reference_broker.core.group_coordinator import java_hash, partition_for_group
+from reference_broker.core.group_offsets import GroupOffsets
+from reference_broker.protocol.record_batch import BatchHeader
 from tests.reference_broker.scripted import ScriptedBroker
 
 
@@ -54,6 +58,21 @@ def test_commits_that_are_not_fetched_do_not_accumulate(broker):
     group = broker.broker.groups.find("g")
     assert len(group._uncommitted) <= 1
     assert committed(broker) == [("orders", 0, 49, -1, "")]
+
+
+def test_control_batches_at_the_end_of_the_log_are_loaded(broker):
+    """Kafka's group coordinator writes them at the end of a transaction."""
+    assert commit(broker, 5) == 0
+    partition = broker.broker.groups.find("g").partition
+    marker = Record(value=bytes(6), key=bytes([0, 0, 0, 1]))
+    end = RecordBatch((marker,), base_offset=partition.log.log_end_offset, control=True, transactional=True)
+    data = encode_batch(replace(end, leader_epoch=partition.leader_epoch))
+    partition.log.append_placed(BatchHeader.parse(data), data, now_ms=0)
+    loaded = GroupOffsets(partition)
+    for _ in range(3):
+        loaded.load_more()
+    assert loaded.is_loaded
+    assert [value.offset for value in loaded.committed("g").values()] == [5]
 
 
 def test_offsets_of_several_groups_are_fetched_by_topic_id(broker):

@@ -1,5 +1,6 @@
 """Batch headers and records compared with the test clients' codec, which decodes every record."""
 
+import gzip
 from contextlib import suppress
 from dataclasses import replace
 
@@ -169,6 +170,23 @@ def test_decompression_yields_pieces_and_stops_at_the_limit(compression):
         next(steps)
     with pytest.raises(DecompressedSizeError):
         next(steps)
+
+
+@pytest.mark.parametrize("rest", [b"", b"other bytes"])
+@pytest.mark.parametrize("members", [1, 2, 500])
+def test_all_members_of_a_gzip_stream_are_decompressed_and_other_bytes_after_them_ignored(members, rest):
+    data = encode_batch(RecordBatch((Record(b"value" * 100),), compression=Compression.GZIP))
+    whole = finish(decompress(BatchHeader.parse(data), record_bytes(data), _MAX_BYTES))
+    pieces = [whole[place * len(whole) // members : (place + 1) * len(whole) // members] for place in range(members)]
+    stream = b"".join(map(gzip.compress, pieces)) + rest
+    assert finish(decompress(BatchHeader.parse(data), stream, _MAX_BYTES)) == whole
+
+
+def test_a_second_member_that_is_truncated_is_rejected():
+    data = encode_batch(RecordBatch((Record(b"value" * 100),), compression=Compression.GZIP))
+    stream = record_bytes(data) + gzip.compress(bytes(1000))[:-12]
+    with pytest.raises(CompressionError):
+        finish(decompress(BatchHeader.parse(data), stream, _MAX_BYTES))
 
 
 def test_truncated_gzip_stream_is_rejected():
