@@ -24,6 +24,7 @@ from conformance.expectations import ExpectedViolation
 from conformance.failures import STEPS_FILE
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
+from conformance.sequential.response import NO_RESPONSE_FIELDS
 from conformance.sequential.session import Session
 from conformance.sequential.steps import Script
 from conformance.targets import target_of_requirements
@@ -57,21 +58,32 @@ the causes are the reasons of the [expectations](comparing.md#known-violations).
 deviations that few clients notice, such as an offset beside an error.
 """
 _STEP: Final = re.compile(r"^(\d+)\. ")
-_DECISIVE: Final = re.compile(r"^step (\d+), \w+: ")
+_DECISIVE: Final = re.compile(r"^step (?P<step>\d+), \w+: (?P<field>\w*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A finding with the level of its requirement and the directory of its failure."""
+    """A finding with the level of its requirement, the directory of its failure, and the target's number of nodes."""
 
     finding: Finding
     level: str
     directory: Path
+    nodes: int
 
     @property
     def decisive(self) -> re.Match[str] | None:
-        """The step that shows the violation; None if a history shows it."""
+        """The step and field that show the violation; None if a history shows it."""
         return _DECISIVE.match(self.finding.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownScript:
+    """Script of an entry, with the decisive step and field of its violation and the number of nodes that it ran on."""
+
+    script: Script
+    step: int
+    field: str
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +116,8 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
             if each.target == target and each.verdict is Verdict.VIOLATION and each.requirement in known:
                 directory = run / "failures" / Path(each.failure_dir).name
                 level = results.requirement(each.requirement).level
-                found.setdefault(each.requirement, Violation(each, level, directory))
+                [nodes] = (info.nodes or 1 for info in results.targets if info.name == target)
+                found.setdefault(each.requirement, Violation(each, level, directory, nodes))
     by_reason: dict[str, list[Violation]] = {}
     for name, violation in found.items():
         by_reason.setdefault(known[name].reason, []).append(violation)
@@ -112,23 +125,25 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
     return sorted(entries, key=lambda each: LEVELS.index(each.level))
 
 
-def differing(target: Target, scripts: Mapping[str, tuple[Script, int]]) -> Iterator[str]:
-    """Describe each script for which this target does not return the expected response in the decisive step."""
-    for name, (script, decisive) in scripts.items():
+def differing(target: Target, scripts: Mapping[str, ShownScript]) -> Iterator[str]:
+    """Describe each script for which this target does not return the expected value in the decisive step."""
+    for name, shown in scripts.items():
         with Session(target, f"findings-{time.time_ns():x}") as session:
-            responses, wanted = session.run(script), expected(session.pinned(script))
-        wrong = [str(each) for each in mismatches(wanted[decisive - 1], responses[decisive - 1])]
+            responses, wanted = session.run(shown.script), expected(session.pinned(shown.script))
+        found = mismatches(wanted[shown.step - 1], responses[shown.step - 1])
+        wrong = [each for each in found if each.field == shown.field or each.field in NO_RESPONSE_FIELDS]
         if wrong:
             yield f"{name}: {wrong[0]}"
 
 
-def scripts_of(entries: Sequence[Cause]) -> dict[str, tuple[Script, int]]:
-    """Return the script and decisive step of each entry that has one, by the path of its program."""
+def scripts_of(entries: Sequence[Cause]) -> dict[str, ShownScript]:
+    """Return the script of each entry that has one, by the path of its program."""
     scripts = {}
     for shown in (each.shown for each in entries):
         program = shown.directory / _PROGRAM_FILE
-        if shown.decisive and program.is_file():
-            scripts[str(program)] = (runpy.run_path(str(program))["SCRIPT"], int(shown.decisive[1]))
+        if (decisive := shown.decisive) and program.is_file():
+            script = runpy.run_path(str(program))["SCRIPT"]
+            scripts[str(program)] = ShownScript(script, int(decisive["step"]), decisive["field"], shown.nodes)
     return scripts
 
 
@@ -174,9 +189,9 @@ def _entry(number: int, cause: Cause) -> Iterator[str]:
         yield f"> {_cut(finding.reason.partition(' (expected: ')[0])}\n"
         return
     yield "```"
-    yield from _script(steps.read_text(encoding="utf-8").splitlines(), int(decisive[1]))
-    yield f"   expected: {_cut(finding.expected[decisive.end() :])}"
-    yield f"   returned: {_cut(finding.actual[decisive.end() :])}"
+    yield from _script(steps.read_text(encoding="utf-8").splitlines(), int(decisive["step"]))
+    yield f"   expected: {_cut(finding.expected[decisive.start('field') :])}"
+    yield f"   returned: {_cut(finding.actual[decisive.start('field') :])}"
     yield "```\n"
 
 
@@ -207,8 +222,10 @@ def main(confirming: str, runs: Sequence[Path]) -> int:
     found = {name: causes(runs, expectations_of_target(name), name) for name in targets}
     found = {name: entries for name, entries in found.items() if entries}
     scripts = scripts_of([each for entries in found.values() for each in entries])
-    with target_of_requirements(confirming, nodes=1) as target:
-        wrong = list(differing(target, scripts))
+    wrong: list[str] = []
+    for nodes in sorted({shown.nodes for shown in scripts.values()}):
+        with target_of_requirements(confirming, nodes=nodes) as target:
+            wrong += differing(target, {name: shown for name, shown in scripts.items() if shown.nodes == nodes})
     for line in wrong:
         print(f"{confirming} differs too: {line}")  # noqa: T201
     if wrong:

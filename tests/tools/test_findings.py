@@ -13,7 +13,7 @@ from kafkatrial.expected import expectations_of_target
 from linearizability.judgement import Verdict
 from reports.results import RequirementInfo, TargetInfo, write_results
 from tests.reports.conftest import found, sample_results
-from tools.findings import MARKER, causes, differing, page, scripts_of
+from tools.findings import MARKER, ShownScript, causes, differing, page, scripts_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/findings.md").read_text().partition(MARKER)[2]
@@ -52,7 +52,7 @@ def run(tmp_path):
     levels = {FIRST: "MUST", SECOND: "MUST", COSMETIC: "SHOULD", "a/new": "MUST"}
     results = replace(
         sample_results(),
-        targets=(TargetInfo("tansu"),),
+        targets=(TargetInfo("tansu", 3),),
         requirements=tuple(RequirementInfo(name, level) for name, level in levels.items()),
         outcomes=outcomes,
     )
@@ -98,15 +98,20 @@ def test_a_violation_without_a_script_shows_its_reason(run):
 
 def test_scripts_are_those_of_the_shown_findings(run):
     assert scripts_of(causes([run], KNOWN, "tansu")) == {
-        str(run / f"failures/{failure}/repro.py"): (Script((CreateTopic(),)), 2) for failure in (2, 4)
+        str(run / f"failures/{failure}/repro.py"): ShownScript(Script((CreateTopic(),)), 2, "error", 3)
+        for failure in (2, 4)
     }
 
 
 def test_a_script_in_which_the_confirming_target_differs_too_is_named():
     fields = {"transactional_id": None, "producer_id": 7, "producer_epoch": -1}
     scripts = {
-        name: (Script((RawRequest(ApiKey.INIT_PRODUCER_ID, fields, (error,), version=4),)), 1)
-        for name, error in (("same", "INVALID_REQUEST"), ("other", "NONE"))
+        name: ShownScript(Script((RawRequest(ApiKey.INIT_PRODUCER_ID, fields, (error,), version=4),)), 1, field, 1)
+        for name, error, field in (
+            ("same", "INVALID_REQUEST", "errors"),
+            ("other", "NONE", "errors"),
+            ("other field", "NONE", "names"),
+        )
     }
     with parse_target("reference", 1) as target:
         assert [line.partition(":")[0] for line in differing(target, scripts)] == ["other"]
