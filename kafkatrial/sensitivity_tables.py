@@ -61,7 +61,7 @@ def _catchers(results: Sensitivity) -> RenderableType:
 
 
 def _again(row: DefectRow) -> RenderableType:
-    """Return the command that repeats a detection without a seed: one by a requirement or by a saved trial."""
+    """Return the command that reproduces a detection by a requirement or by a saved trial; these have no seed."""
     return Text.assemble((f"{row.caught_by}  ", "bold"), row.reproduce)
 
 

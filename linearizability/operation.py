@@ -45,7 +45,7 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-"""The output of an operation whose outcome is info. Given this output, a model returns the state after the effect."""
+"""The output of an operation whose outcome is info. Given it, `Model.step` returns the state after the effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ _OLDEST: Final = "again 1000"
 
 
 def _numbered(sequence: int) -> Produce:
-    """Return a batch of one record in a separate topic, where a broker must recognise the last five batches."""
+    """Return a step that produces one record with this sequence number to a separate topic."""
     return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic="trial-five")
 
 

@@ -1,8 +1,8 @@
 """A trial: one cluster, its topics, the clients at work on them, and a schedule of faults.
 
-A trial is a plain value that prints as Python and has a stable JSON form (`conformance.trial.saved`). It means the
-same on every target. In virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit. On a
-started cluster (`chaos.live.run`) it runs in real time.
+A trial is a plain value. Its `repr` is Python source, and it has a stable JSON form (`conformance.trial.saved`). It
+means the same on every target. In virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit.
+On a started cluster (`chaos.live.run`) it runs in real time.
 
 A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
 Afterwards fresh clients read everything back.

@@ -27,7 +27,10 @@ def result(*differences, compared=3, skipped=(), unknown=()):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Return a list: the result of every comparison, and optionally an exception to raise then. No target starts."""
+    """Replace comparisons, so that no target starts; return a list that controls them.
+
+    Each comparison has the first element as its result, and raises the second element, if there is one.
+    """
     found = [result(difference())]
 
     def run(self, _requirements):

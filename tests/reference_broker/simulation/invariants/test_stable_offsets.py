@@ -33,7 +33,7 @@ def test_stable_offsets_are_committed(version):
 
 
 @pytest.mark.parametrize("version", [7, 9])
-def test_offsets_that_do_not_wait_are_detected(version):
+def test_an_offset_fetch_that_does_not_wait_is_detected(version):
     at_once = patch.object(GroupCoordinator, "await_stable", lambda _self, _groups, settled, now: settled({}, now))
     with at_once, pytest.raises(InvariantViolation, match="stable-offsets"):
         fetching_storm(version).run()
