@@ -26,7 +26,10 @@ NAME = "poll-skip"
 
 @dataclass(frozen=True, slots=True)
 class _Jumps:
-    """Jumps, as parallel arrays. `record` is the lowest promised record that was skipped, or else the lowest one."""
+    """Jumps, as parallel arrays.
+
+    `record` is the lowest skipped record with a promise; if none has one, the lowest skipped record.
+    """
 
     record: Indexes
     reader: Indexes

@@ -1,4 +1,4 @@
-"""Definitions of all topic and broker properties, with the defaults of Apache Kafka 4.3.
+"""Definitions of all topic properties and of the broker properties in use, with the defaults of Apache Kafka 4.3.
 
 Follows: org.apache.kafka.storage.internals.log.LogConfig, kafka.server.KafkaConfig.
 
