@@ -45,8 +45,7 @@ def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int
             before = topic.before(cut.inject_ns, partition)
             sends = (row for row in topic.calls("produce") if row["partition"] == partition)
             busy = any(
-                (row["complete_ns"] or NEVER_NS) >= cut.inject_ns >= 0 and row["invoke_ns"] <= cut.heal_ns
-                for row in sends
+                (row["complete_ns"] or NEVER_NS) >= cut.inject_ns and row["invoke_ns"] <= cut.heal_ns for row in sends
             )
             if before is not None and before.leader == cut.destination and cut.node in before.isr and not busy:
                 yield cut, partition
@@ -105,7 +104,8 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
                     for state in marks
                     if state["answered_ns"] < ended_ns and state["high_watermark"] > offset
                 ][:1]
-                if not any(state["high_watermark"] > offset for state in marks):
+                later = [state for state in marks if state["asked_ns"] >= ended_ns]
+                if later and all(state["high_watermark"] <= offset for state in marks):
                     found.append(violation(topic.name, f"offset {offset} did not become visible when the ISR grew"))
         return found or ([] if checked else [unknown("no high watermark was requested while the ISR was too small")])
 

@@ -315,3 +315,10 @@ def test_records_of_another_partition_show_nothing_about_a_deposed_leader():
 
 def test_every_requirement_has_a_plant():
     assert PLANTS.keys() == BY_ID.keys()
+
+
+def test_a_record_need_not_be_visible_if_no_high_watermark_was_requested_after_the_isr_grew():
+    row = BY_ID["replication/high-watermark-waits-for-min-isr"]
+    story = valid_story(row)
+    story.drop_states(15)
+    assert findings(row, story) == []
