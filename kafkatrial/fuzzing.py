@@ -205,8 +205,8 @@ class FuzzCommand:
 def exit_code_of(report: SessionReport, findings: list[FuzzFinding], *, is_complete: bool = True) -> ExitCode:
     """Return VIOLATION if the history or a finding is a violation, else INTERRUPTED, INCONCLUSIVE or OK.
 
-    INTERRUPTED means that the session or the shrinking of its findings is not complete. INCONCLUSIVE
-    means that the verdict is unknown, or that a late response was not reproduced.
+    INTERRUPTED means that the session or the shrinking of its findings is not complete. INCONCLUSIVE means
+    that the verdict is unknown, or that a late response was not reproduced.
     """
     verdict = report.judgement.verdict
     if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):

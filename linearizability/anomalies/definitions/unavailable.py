@@ -63,8 +63,8 @@ _OUTAGES: Final = pa.schema(
     ]
 )
 """Outages longer than the allowance. `first` and `last` are the op_ids of the produce that began first and of the one
-that ended last. `struck` are the nodes that faults have struck if the voters of
-the quorum are all in `if_voters_among` (`healing.Struck`). `period_ns` is the begin of the outage's period."""
+that ended last. `struck` are the nodes that faults have struck if the voters of the quorum are all in `if_voters_among`
+(`healing.Struck`). `period_ns` is the begin of the outage's period."""
 _VOTERS: Final = pa.schema([pa.field("received_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 

@@ -11,8 +11,9 @@ from chaos.simulation import run as run_module
 from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS, checks_of_seed
 from chaos.simulation.post_run_checks.post_run_check import PostRunCheck, Receiver, always
 from chaos.simulation.run import run
-from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.trial import ClusterSettings, Timed, Topic, Trial
 from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.faults import Pause, Role
 from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, isr, placement, reassignments, registrations, topics
@@ -153,6 +154,16 @@ def test_a_wrong_response_between_equal_states_is_a_violation(epochs, monkeypatc
 
 def test_responses_are_not_judged_if_the_controller_changes_in_each_attempt(monkeypatch):
     perform_in_epochs(range(99), monkeypatch)
+
+
+def test_a_standby_that_has_not_fetched_yet_may_grant_pre_votes():
+    """The standby was paused. When it receives the votes, it has a leader, but no response to a fetch from it."""
+    trial = Trial(
+        seed=1010958876,
+        cluster=ClusterSettings(properties=(("replica.fetch.wait.max.ms", "50"),)),
+        schedule=(Timed(0, Pause(Role.LAST_FOLLOWER), 2000),),
+    )
+    assert run(trial).violation is None
 
 
 def perform_in_epochs(epochs, monkeypatch):
