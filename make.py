@@ -109,24 +109,43 @@ def run_trial(kafka_version: str | None) -> None:
 def test() -> None:
     """Run the linters, the tests, and the suite on real targets through pytest."""
     is_ci = os.environ.get("CI") == "true"
-    step("ruff", "check", ".")
-    step("ruff", "format", "--check", ".")
-    step("mypy")
-    step("lint-imports")
-    step("python", "-m", "tools.language")
-    tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
+    with ThreadPoolExecutor(1) as pool:  # compilers of Go beside downloads
+        toxiproxy = pool.submit(install_go_programs, needed=is_ci)
+        lint()
+        tools = Tools(kafka=install_java_programs(needed=is_ci), toxiproxy=toxiproxy.result())
     if is_ci and tools.deselected_markers:
         raise Stop(ExitCode.USAGE)
-    build_kfake(needed=is_ci)
-    for target in OTHER_KAFKAS if tools.kafka else ():
-        install_kafka(target, needed=is_ci)
-    if tools.kafka:
-        step("kafkatrial", "targets", "install", "spark")
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
     suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CHAOS, *on_targets]]
     with running_beside(suite):
         run_tests(_deselecting(tools.deselected_markers))
+
+
+def lint() -> None:
+    """Run the linters."""
+    step("ruff", "check", ".")
+    step("ruff", "format", "--check", ".")
+    step("mypy")
+    step("lint-imports")
+    step("python", "-m", "tools.language")
+
+
+def install_java_programs(*, needed: bool) -> bool:
+    """Install each version of Apache Kafka, and Spark. Return False if there is no Java."""
+    if not install_kafka(KAFKA, needed=needed):
+        return False
+    for target in OTHER_KAFKAS:
+        install_kafka(target, needed=needed)
+    step("kafkatrial", "targets", "install", "spark")
+    return True
+
+
+def install_go_programs(*, needed: bool) -> bool:
+    """Install Toxiproxy and build kfake. Return False if there is neither Toxiproxy nor Go."""
+    is_installed = install_toxiproxy(needed=needed)
+    build_kfake(needed=needed)
+    return is_installed
 
 
 def run_tests(selection: Sequence[str]) -> None:

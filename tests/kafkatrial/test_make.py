@@ -69,7 +69,8 @@ WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 def test_all_steps_run_if_all_tools_exist(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
-    assert commands[:7] == [*LINT, KFAKE, SPARK]
+    assert sorted(commands[:7]) == sorted([*LINT, KFAKE, SPARK])
+    assert [command for command in commands if command in LINT] == LINT
     assert sorted(commands[7:]) == sorted([TESTS, *WITH_KAFKA])
     installed = capsys.readouterr().out
     assert all(name in installed for name in ("apache-kafka:4.3.1", "apache-kafka:3.9.2", "toxiproxy"))
@@ -95,14 +96,14 @@ def test_steps_of_missing_tools_are_left_out_with_a_line_each(machine, monkeypat
 def test_a_missing_tool_in_ci_is_a_failure(machine, monkeypatch, capsys, missing):
     commands = machine(missing=[missing], ci=True)
     assert run(monkeypatch, "test") == 4
-    assert commands == LINT
+    assert set(commands) <= {*LINT, KFAKE, SPARK}
     assert "make: failed: " in capsys.readouterr().out
 
 
-def test_no_step_runs_after_a_failure(machine, monkeypatch):
+def test_no_linter_and_no_test_runs_after_a_failure(machine, monkeypatch):
     commands = machine(failing="mypy")
     assert run(monkeypatch, "test") == 7
-    assert commands[-1] == "mypy"
+    assert [command for command in commands if command != KFAKE] == LINT[: LINT.index("mypy") + 1]
 
 
 @pytest.mark.parametrize("failing", [TESTS, *WITH_KAFKA])
@@ -165,7 +166,7 @@ def test_a_test_that_fails_again_fails_the_run(machine, monkeypatch, capsys):
 def test_a_failed_build_of_the_example_is_an_internal_error(machine, monkeypatch):
     commands = machine(failing=KFAKE)
     assert run(monkeypatch, "test") == 3
-    assert commands == [*LINT, KFAKE]
+    assert sorted(commands) == sorted([*LINT, SPARK, KFAKE])
 
 
 def test_a_failed_download_is_an_internal_error(machine, monkeypatch):
