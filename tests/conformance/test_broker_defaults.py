@@ -123,7 +123,7 @@ def assert_silent(findings):
 
 @pytest.mark.parametrize("combination", part(COMBINATIONS, 1), ids=str)
 def test_a_sample_on_the_reference_broker_with_other_defaults(combination, tmp_path):
-    assert_silent(judged("reference", combination, part(SEQUENTIAL, 50), tmp_path))
+    assert_silent(judged("reference", combination, part(SEQUENTIAL, 35), tmp_path))
 
 
 @pytest.mark.nightly
@@ -135,7 +135,7 @@ def test_the_reference_broker_with_other_defaults(combination, tmp_path):
 @pytest.mark.java
 @pytest.mark.parametrize(("combination", "nodes", "elr"), part(SMALL_CONFIGURATIONS, 1), ids=str)
 def test_a_sample_on_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
-    assert_silent(judged("apache-kafka:4.3.1", combination, part(SEQUENTIAL, 20), tmp_path, nodes, elr=elr))
+    assert_silent(judged("apache-kafka:4.3.1", combination, part(SEQUENTIAL, 15), tmp_path, nodes, elr=elr))
 
 
 @pytest.mark.java

@@ -11,7 +11,7 @@ from reference_broker.simulation.coverage import STATES
 from tests.sampling import part
 
 SEEDS = range(10_000)
-SAMPLE = 80
+SAMPLE = 48
 
 RARE = {
     "error:produce:NOT_ENOUGH_REPLICAS_AFTER_APPEND",

@@ -24,7 +24,7 @@ from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
 from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 SEEDS = st.integers(0, 2**32)
 

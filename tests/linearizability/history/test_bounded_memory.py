@@ -36,6 +36,7 @@ print(peak_memory_mb())
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 def test_five_million_records_in_bounded_memory(tmp_path):
     command = [sys.executable, "-c", CHILD, str(tmp_path / "run"), str(RECORDS)]
     child = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])

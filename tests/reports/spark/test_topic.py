@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.java,
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.sampled(3),
+    pytest.mark.sampled(4),
 ]
 
 
