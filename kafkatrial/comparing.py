@@ -112,18 +112,20 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
     run_dir = make_run_directory(out, now=now, seed=plan.seed)
     comparer = Comparer(plan.here, plan.there, plan.seed, plan.profile)
     code = ExitCode.INTERNAL
+    is_complete = False
     with interruptible():
         try:
             _run(plan, comparer)
             code = exit_code_of_comparison(comparer.result, plan.known)
             if plan.update_baseline:
                 code = _update(plan, comparer.result)
+            is_complete = True
         except KeyboardInterrupt:
-            code = ExitCode.INTERRUPTED
+            code = _interrupted(plan, comparer.result)
             print_error("interrupted; the clusters are stopped")
         finally:
-            _write(plan, comparer.result, run_dir, now, code)
-        _show(plan, comparer.result, run_dir, code)
+            _write(plan, comparer.result, run_dir, now, code, is_complete=is_complete)
+        _show(plan, comparer.result, run_dir, code, is_complete=is_complete)
     return code
 
 
@@ -151,11 +153,21 @@ def _run(plan: ComparisonPlan, comparer: Comparer) -> None:
 
 def exit_code_of_comparison(result: Comparison, known: Mapping[str, str]) -> ExitCode:
     """Return the exit code of a complete comparison: a difference that is neither known nor cosmetic is a violation."""
-    if any(_is_new(difference, known) for difference in result.differences.values()):
+    if _new(result, known):
         return ExitCode.VIOLATION
     if result.unknown:
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK if any(result.compared.values()) else ExitCode.NOTHING_RAN
+
+
+def _interrupted(plan: ComparisonPlan, result: Comparison) -> ExitCode:
+    """Return VIOLATION if there is a new difference, unless it was to be added to the baseline, else INTERRUPTED."""
+    is_violation = not plan.update_baseline and _new(result, plan.known)
+    return ExitCode.VIOLATION if is_violation else ExitCode.INTERRUPTED
+
+
+def _new(result: Comparison, known: Mapping[str, str]) -> list[Difference]:
+    return [difference for difference in result.differences.values() if _is_new(difference, known)]
 
 
 def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
@@ -174,10 +186,12 @@ def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
     return ExitCode.OK
 
 
-def _write(plan: ComparisonPlan, result: Comparison, run_dir: Path, now: datetime, code: ExitCode) -> None:
+def _write(
+    plan: ComparisonPlan, result: Comparison, run_dir: Path, now: datetime, code: ExitCode, *, is_complete: bool
+) -> None:
     document = _document(plan, result) | {
         "started_at": now.isoformat(timespec="seconds"),
-        "complete": code not in {ExitCode.INTERRUPTED, ExitCode.INTERNAL},
+        "complete": is_complete,
         "exit_code": int(code),
     }
     try:
@@ -221,7 +235,7 @@ def _document(plan: ComparisonPlan, result: Comparison) -> dict[str, Any]:
     }
 
 
-def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCode) -> None:
+def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCode, *, is_complete: bool) -> None:
     console = stdout_console()
     for number, difference in enumerate(result.in_order(), start=1):
         show(console, Text("\n").join(_lines(plan, difference, run_dir / "differences" / f"{number}.py")))
@@ -230,12 +244,11 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
             names = [name for name, text in reasons.items() if text == reason]
             show(console, Text(f"{title}: {one_line(reason, _VALUE_MAX)}: {', '.join(names)}", "dim"))
     fixed = plan.known.keys() - {each.cause.id for each in result.differences.values()}
-    for name in sorted(fixed) if _is_whole(plan, result) and code is not ExitCode.INTERRUPTED else ():
+    for name in sorted(fixed) if is_complete and _is_whole(plan, result) else ():
         show(console, Text(f"no longer found: {one_line(name)}", "dim"))
-    new = [each for each in result.differences.values() if _is_new(each, plan.known)]
     scripts = sum(result.compared.values())
     causes = f"{_count(len(result.differences), 'cause')} of differences"
-    show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(new)} new"))
+    show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
     show(console, Text(f"Run        {run_dir}"))
     show(console, Text(f"Exit code  {int(code)}: {_MEANINGS.get(code, code.meaning)}"))
     show(console, Text(f"Seed       {plan.seed}"))

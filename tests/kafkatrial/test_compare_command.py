@@ -132,6 +132,26 @@ def test_differences_found_before_an_abort_are_kept(found, tmp_path, capsys, rai
 
 
 @pytest.mark.parametrize(
+    ("rank", "known", "code"),
+    [
+        (Rank.SEMANTIC, (), ExitCode.VIOLATION),
+        (Rank.SEMANTIC, ("semantic Fetch offset",), ExitCode.INTERRUPTED),
+        (Rank.COSMETIC, (), ExitCode.INTERRUPTED),
+    ],
+)
+def test_an_interruption_after_a_new_difference_is_a_violation(found, tmp_path, capsys, rank, known, code):
+    baseline = {"format": 1, "differences": [{"id": name} for name in known]}
+    (tmp_path / "known.json").write_text(json.dumps(baseline))
+    found[:] = [result(difference(rank)), KeyboardInterrupt()]
+    assert exit_code([*WORDS, "--baseline", "known.json"]) is code
+    document = json.loads((tmp_path / "run" / "comparison.json").read_text())
+    assert (document["complete"], document["exit_code"]) == (False, int(code))
+    shown = capsys.readouterr()
+    assert f"Exit code  {int(code)}: " in shown.out
+    assert shown.err == "kafkatrial: interrupted; the clusters are stopped\n"
+
+
+@pytest.mark.parametrize(
     ("words", "line"),
     [
         ([], "two different targets are compared; give --target twice"),
