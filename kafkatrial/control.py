@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
+from functools import partial
 from typing import TypeAlias
 
 from fixtures.clients.topic_names import is_legal_name
@@ -99,6 +100,34 @@ def await_whole(target: Target, raise_if_ended: Callable[[], None]) -> None:
     await_full_isr(target.bootstrap_servers, deadline - time.monotonic(), raise_if_ended)
 
 
+class _Fault:
+    """A fault in force. If its end fails, it is still in force, and `end` can be called again.
+
+    A context manager can be left only once. So after a failure, `end` begins the same fault again, which has no effect
+    while it is in force, and leaves the new context.
+    """
+
+    def __init__(self, begin: Callable[[], AbstractContextManager[None]]) -> None:
+        """Begin the fault."""
+        self._begin = begin
+        self._context: AbstractContextManager[None] | None = begin()
+        self._context.__enter__()
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def end(self) -> None:
+        """End the fault; return once it has ended. Idempotent."""
+        with self._lock:
+            if self._is_over:
+                return
+            context, self._context = self._context, None
+            if context is None:
+                context = self._begin()
+                context.__enter__()
+            context.__exit__(None, None, None)
+            self._is_over = True
+
+
 class Control:
     """A started target, and the faults in force."""
 
@@ -112,8 +141,8 @@ class Control:
         self._target = target
         self._await_whole = await_whole
         self._states = {node.id: NodeState.RUNNING for node in target.nodes}
-        self._paused: dict[int, AbstractContextManager[None]] = {}
-        self._cuts: dict[Link, AbstractContextManager[None]] = {}
+        self._paused: dict[int, _Fault] = {}
+        self._cuts: dict[Link, _Fault] = {}
         self._claims: dict[int | Link, str] = {}
         self._changed = threading.Condition()
         """Guards the state of this object. It is not held while a fault of the target begins or ends."""
@@ -206,8 +235,7 @@ class Control:
         with self._claim(link, "cut"):
             if link in self._cuts:
                 raise ConflictError(f"{_name(link)} is already cut")
-            cut = self._target.links.cut(*link)
-            cut.__enter__()
+            cut = _Fault(partial(self._target.links.cut, *link))
             with self._changed:
                 self._cuts[link] = cut
         return {"source": link[0], "destination": link[1], "cut": True}
@@ -217,10 +245,10 @@ class Control:
         link = self._link(source, destination)
         with self._claim(link, "heal"):
             with self._changed:
-                cut = self._cuts.pop(link, None)
+                cut = self._cuts.get(link)
             if cut is None:
                 raise ConflictError(f"{_name(link)} is not cut")
-            cut.__exit__(None, None, None)
+            self._heal(link, cut)
         return {"source": link[0], "destination": link[1], "cut": False}
 
     def restore(self) -> dict[str, object]:
@@ -249,14 +277,12 @@ class Control:
         }
 
     def heal_all(self) -> None:
-        """Resume every paused node and heal every cut link."""
+        """Resume every paused node and heal every cut link. An error is raised after all others have been tried."""
         with ExitStack() as healing, self._changed:
-            for context in (*self._paused.values(), *self._cuts.values()):
-                healing.push(context)
-            for node in self._paused:
-                self._states[node] = NodeState.RUNNING
-            self._paused.clear()
-            self._cuts.clear()
+            for node, pause in self._paused.items():
+                healing.callback(self._resume, node, pause)
+            for link, cut in self._cuts.items():
+                healing.callback(self._heal, link, cut)
 
     def stop(self) -> None:
         """Request that the command `kafkatrial broker` ends."""
@@ -336,7 +362,8 @@ class Control:
         match action:
             case "kill":
                 processes.kill(node)
-                self._take_pause(node)
+                with self._changed:
+                    self._paused.pop(node, None)
                 return NodeState.KILLED
             case "shutdown":
                 processes.shut_down(node)
@@ -344,14 +371,15 @@ class Control:
             case "restart":
                 self._restart(processes, node)
             case "pause":
-                pause = processes.pause(node)
-                pause.__enter__()
+                pause = _Fault(partial(processes.pause, node))
                 with self._changed:
                     self._paused[node] = pause
                 return NodeState.PAUSED
             case _:
-                if (taken := self._take_pause(node)) is not None:
-                    taken.__exit__(None, None, None)
+                with self._changed:
+                    paused = self._paused.get(node)
+                if paused is not None:
+                    self._resume(node, paused)
         return NodeState.RUNNING
 
     def _restart(self, processes: ProcessControl, node: int) -> None:
@@ -363,9 +391,20 @@ class Control:
                 self._states[node] = NodeState.ENDED
             raise
 
-    def _take_pause(self, node: int) -> AbstractContextManager[None] | None:
+    def _resume(self, node: int, pause: _Fault) -> None:
+        """Resume a node. If this fails, the node is still paused."""
+        pause.end()
         with self._changed:
-            return self._paused.pop(node, None)
+            if self._paused.get(node) is pause:  # else it was killed, or has ended by itself
+                del self._paused[node]
+                self._states[node] = NodeState.RUNNING
+
+    def _heal(self, link: Link, cut: _Fault) -> None:
+        """Heal a link. If this fails, the link is still cut."""
+        cut.end()
+        with self._changed:
+            if self._cuts.get(link) is cut:
+                del self._cuts[link]
 
     def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
         """Record which nodes ended by themselves. Return, for each ended process, the line of its log with the cause.

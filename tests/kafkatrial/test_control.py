@@ -377,6 +377,60 @@ def test_restoring_waits_for_actions_in_progress_and_rejects_others(send, contro
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
+@pytest.fixture
+def end_fails(target, monkeypatch):
+    """Make the end of each cut of node 1 and of each pause of node 1 fail, until `failing` is empty."""
+    failing = ["Toxiproxy does not respond"]
+
+    def failing_end(begin):
+        @contextmanager
+        def begun(first, *rest):
+            with begin(first, *rest):
+                yield
+                if failing and first == 1:
+                    raise TargetError(failing[0])
+
+        return begun
+
+    monkeypatch.setattr(target.links, "cut", failing_end(target.links.cut))
+    monkeypatch.setattr(target.processes, "pause", failing_end(target.processes.pause))
+    return failing
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "ended"),
+    [
+        ("/links/1/2/cut", ("DELETE", "/links/1/2/cut"), "heal 1->2"),
+        ("/nodes/1/pause", ("POST", "/nodes/1/resume"), "resume 1"),
+    ],
+)
+def test_a_fault_whose_end_failed_is_in_force_and_can_be_ended_again(send, target, end_fails, begin, end, ended):
+    send("POST", begin)
+    before = send("GET", "/cluster")
+    for _ in range(2):
+        assert send(*end) == (500, {"error": "Toxiproxy does not respond"})
+        assert send("GET", "/cluster") == before
+    assert send("POST", begin)[0] == 409
+    end_fails.clear()
+    assert send(*end)[0] == 200
+    assert target.done[-1] == ended
+    assert (states(send), send("GET", "/cluster")[1]["cuts"]) == (["running"] * 3, [])
+    assert send(*end)[0] == 409
+
+
+def test_a_fault_whose_end_fails_does_not_keep_others_in_force(send, target, end_fails):
+    for path in ("/nodes/1/pause", "/nodes/2/pause", "/links/3/1/cut", "/links/1/3/cut", "/links/2/1/cut"):
+        send("POST", path)
+    assert send("POST", "/restore") == (500, {"error": "Toxiproxy does not respond"})
+    assert {"resume 2", "heal 3->1", "heal 2->1"} <= {*target.done}
+    assert states(send) == ["paused", "running", "running"]
+    assert send("GET", "/cluster")[1]["cuts"] == [{"source": 1, "destination": 3}]
+    end_fails.clear()
+    restored = {"resumed": [1], "healed": [{"source": 1, "destination": 3}], "restarted": []}
+    assert send("POST", "/restore") == (200, restored)
+    assert {"resume 1", "heal 1->3"} <= {*target.done}
+
+
 def test_a_failed_restoration_is_retried(send, target, monkeypatch):
     def fail(node):
         raise TargetError("its disk is full")
