@@ -23,7 +23,6 @@ class Companions:
 
     def __init__(self, kinds: Sequence[Companion]) -> None:
         self._kinds = kinds
-        self._run_dir: Path | None = None
         self._stack = ExitStack()
         self.failed = False
         """Whether any companion has failed."""
@@ -32,10 +31,9 @@ class Companions:
         """Enter the companions when a round starts, and leave them at its end. Runs that shrink failures have none."""
         match event:
             case RoundStarted():
-                self._run_dir = Path(event.run_dir)
                 for kind in self._kinds:
                     self._guarded(partial(self._enter, kind, Path(event.run_dir)))
-            case RoundJudged() if Path(event.run_dir) != self._run_dir:
+            case RoundJudged(is_shrinking=True) | RoundNotRun(is_shrinking=True):
                 pass
             case RoundJudged() | RoundNotRun() | ChaosEnded():
                 self._guarded(self._stack.close)

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.live.campaign import SHRINKING
 from chaos.live.coverage import STATES
 from chaos.live.events import ChaosEnded, ChaosStarted, RoundJudged, RoundNotRun, Shrunk
 from conformance.events import Event
@@ -14,12 +13,11 @@ from linearizability.judgement import Verdict
 
 @dataclass(slots=True)
 class ChaosResults:
-    """Results of all rounds so far. Judged runs that shrink a failure are only counted, in `shrinking_runs`."""
+    """Results of all rounds so far. Runs that shrink a failure are no rounds."""
 
     rounds: list[RoundJudged] = field(default_factory=list)
     not_run: list[RoundNotRun] = field(default_factory=list)
     shrunk: list[Shrunk] = field(default_factory=list)
-    shrinking_runs: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults that found a target, by kind of fault."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -36,8 +34,8 @@ class ChaosResults:
         match event:
             case ChaosStarted():
                 self.seed, self.rounds_max = event.seed, event.rounds_max
-            case RoundJudged(run_dir=run_dir) if SHRINKING in run_dir:
-                self.shrinking_runs += 1
+            case RoundJudged(is_shrinking=True) | RoundNotRun(is_shrinking=True):
+                pass
             case RoundJudged():
                 self._add(event)
             case RoundNotRun():

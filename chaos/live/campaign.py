@@ -39,8 +39,6 @@ from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 
 Emit = Callable[[Event], None]
-SHRINKING: Final = "-shrinking-"
-"""Part of the directory names of rounds that run while shrinking."""
 _EMPTY_MAX: Final = 200
 """Number of consecutive rounds without an applicable fault after which the session ends."""
 NOT_RUN_MAX: Final = 5
@@ -149,8 +147,8 @@ class _Session:
             raise NothingRunsError(f"{NOT_RUN_MAX} rounds in a row could not be run, the last one: {self.reasons[-1]}")
         return True
 
-    def judged(self, target: str, trial: Trial, run_dir: Path) -> Report | None:
-        """Run and judge a round; return None if it could not be run."""
+    def judged(self, target: str, trial: Trial, run_dir: Path, *, is_shrinking: bool = False) -> Report | None:
+        """Run and judge a round, or a run that shrinks a failure; return None if it could not be run."""
         began_s = time.monotonic()
         try:
             report = run_on(target, trial, run_dir, lambda injected: self.emit(FaultInjected(injected)), self.plan.disk)
@@ -158,9 +156,9 @@ class _Session:
             raise
         except (TargetError, ScriptNotRunError) as error:
             self.reasons.append(str(error))
-            self.emit(RoundNotRun(target, trial, str(error)))
+            self.emit(RoundNotRun(target, trial, str(error), is_shrinking))
             return None
-        self.emit(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
+        self.emit(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s, is_shrinking))
         return report
 
     def _shown(self, report: Report) -> str:
@@ -215,8 +213,8 @@ class _Trials:
     def shows(self, candidate: Trial) -> bool:
         """Run a candidate, and return whether it shows the failure."""
         self.runs += 1
-        run_dir = self.run_dir.with_name(f"{self.run_dir.name}{SHRINKING}{self.runs}")
-        report = self.session.judged(self.target, candidate, run_dir)
+        run_dir = self.run_dir.with_name(f"{self.run_dir.name}-shrinking-{self.runs}")
+        report = self.session.judged(self.target, candidate, run_dir, is_shrinking=True)
         if report is None or not shows(report, self.name):
             shutil.rmtree(run_dir, ignore_errors=True)
             return False

@@ -48,23 +48,31 @@ class FaultInjected(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundJudged(Event):
-    """End of a round. `seconds` is its duration, including the start of the cluster, the drain and the judgement."""
+    """End of a round. `seconds` is its duration, including the start of the cluster, the drain and the judgement.
+
+    `is_shrinking` is true for a run that shrinks the failure of a round; it has no `RoundStarted`.
+    """
 
     event: ClassVar[str] = "round-judged"
     target: str
     report: Report
     run_dir: str
     seconds: float
+    is_shrinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RoundNotRun(Event):
-    """End of a round that could not be run: its cluster did not start, a control failed, or a topic was not created."""
+    """End of a round that could not be run: its cluster did not start, a control failed, or a topic was not created.
+
+    `is_shrinking` is that of `RoundJudged`.
+    """
 
     event: ClassVar[str] = "round-not-run"
     target: str
     trial: Trial
     reason: str
+    is_shrinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,16 +30,16 @@ def companion(calls, *, fails=False):
     return accompanied
 
 
-def judged(run_dir):
-    return RoundJudged("reference", SimpleNamespace(), run_dir, 1.0)
+def judged(run_dir, **fields):
+    return RoundJudged("reference", SimpleNamespace(), run_dir, 1.0, **fields)
 
 
 def test_companion_runs_beside_a_round_but_not_beside_shrinking_rounds(calls):
     companions = Companions([companion(calls)])
     for event in (
         RoundStarted("reference", Trial(), (), "out/1"),
-        judged("out/1-shrinking-1"),
         judged("out/1"),
+        judged("out/1-shrinking-1", is_shrinking=True),
         RoundStarted("reference", Trial(), (), "out/2"),
         RoundNotRun("reference", Trial(), "no"),
         RoundStarted("reference", Trial(), (), "out/3"),

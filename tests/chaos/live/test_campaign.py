@@ -1,5 +1,6 @@
 """End of a session of rounds, with targets that start and with one that does not."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from chaos.live import campaign
 from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
+from chaos.live.findings import ChaosFinding
 from chaos.live.report import Report, Worked
 from conformance.trial.trial import Trial
 from fixtures.faults import Kill, Role, Timed
@@ -29,6 +31,7 @@ def targets(monkeypatch):
     def run_on(target, trial, run_dir, show, disk):
         if not next(starts[target], False):
             raise TargetError(f"{target} did not start: no port")
+        run_dir.mkdir(parents=True)
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
 
     monkeypatch.setattr(
@@ -69,6 +72,16 @@ def test_the_command_prints_one_line_and_fails(targets, tmp_path, capsys):
         "kafkatrial: 5 rounds in a row could not be run, the last one: broken did not start: no port",
     ]
     assert (tmp_path / "summary.json").exists()
+
+
+def test_a_shrinking_run_that_could_not_be_run_is_no_round(targets, tmp_path, capsys):
+    targets["ill"] = iter([True])
+    sought = ChaosFinding("seen", "the effect", KILL, is_seen=lambda _: True, kinds=("kill",))
+    plan = plan_of(tmp_path, "ill", rounds_max=1, sought=sought)
+    assert ChaosRunner(plan, as_json=True).run() is ExitCode.OK
+    summary = json.loads(capsys.readouterr().out)
+    assert (len(summary["rounds"]), summary["not_run"]) == (1, [])
+    assert [(each["name"], each["confirmed"]) for each in summary["failures"]] == [("seen", False)]
 
 
 def test_an_interruption_before_the_first_round_does_not_mention_histories(monkeypatch, tmp_path, capsys):
