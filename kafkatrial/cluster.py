@@ -101,10 +101,14 @@ class KafkaCluster:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
             )
             assert process.stdout is not None
-            bootstrap_servers = process.stdout.readline().strip()
-            control_url = process.stdout.readline().removeprefix("control ").strip()
+            try:
+                bootstrap_servers = process.stdout.readline().strip()
+                control_url = process.stdout.readline().removeprefix("control ").strip()
+            except BaseException:
+                _end(process)
+                raise
             if not control_url:
-                process.communicate(timeout=_STOP_TIMEOUT_S)
+                _end(process)
                 errors.seek(0)
                 lines = errors.read().strip().splitlines() or ["kafkatrial broker ended and printed nothing"]
                 raise ClusterError(lines[-1])
@@ -175,15 +179,7 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """End the cluster. Idempotent."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        _end(self._process)
 
     def __enter__(self) -> Self:
         return self
@@ -210,6 +206,19 @@ class KafkaCluster:
                 raise ClusterError(json.load(error)["error"], error.code) from None
         except OSError as error:
             raise ClusterError(f"no response from the cluster's control interface: {error}") from error
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End the child: it stops its cluster when its standard input is closed, and is killed if that takes too long."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _quoted(node: int | str) -> str:

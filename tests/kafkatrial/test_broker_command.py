@@ -16,8 +16,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+import kafkatrial.cluster
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import NotInstalledError
+from kafkatrial import suite
 from kafkatrial.cluster import ClusterError, KafkaCluster
 from kafkatrial.commands.broker import run_broker
 from kafkatrial.errors import UsageError
@@ -331,6 +333,15 @@ def test_an_impossible_action_is_reported_in_one_line(cluster):
 def test_a_cluster_that_does_not_start_has_a_reason():
     with pytest.raises(ClusterError, match="refrence: unknown target; did you mean reference"):
         KafkaCluster.start("refrence")
+
+
+def test_a_cluster_that_neither_starts_nor_ends_is_killed(monkeypatch):
+    script = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); os.close(1); time.sleep(600)"
+    monkeypatch.setattr(suite, "command", lambda: [sys.executable, "-c", script])
+    monkeypatch.setattr(kafkatrial.cluster, "_STOP_TIMEOUT_S", 0.01)
+    with pytest.raises(ClusterError) as raised:
+        KafkaCluster.start()
+    assert not psutil.pid_exists(int(str(raised.value)))
 
 
 def test_a_stopped_cluster_leaves_no_residue():
