@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
+from kafkatrial.seeds import generate_seed
 from linearizability.drafts import draft_of
 from linearizability.history.run import RUN_FILE
 from linearizability.printable import printable
@@ -40,7 +40,6 @@ from linearizability.temporary_folder import TemporaryFolder
 
 CHAOS = Path(".kafkatrial") / "chaos"
 FAILURES = CHAOS / "failures"
-_SEED_BITS = 32
 _TARGETS = ("reference", "apache-kafka")
 
 
@@ -82,7 +81,7 @@ def plan_chaos(choices: Choices) -> Plan:
         remove_unsupported_faults(name, Trial(), choices.disk)
     sought = None if choices.sought is None else finding(choices.sought)
     now = datetime.now().astimezone()
-    seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
+    seed = generate_seed() if choices.seed is None else choices.seed
     out = make_run_directory(choices.out or CHAOS / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
     return Plan(
         targets=choices.targets,

@@ -5,7 +5,6 @@ written with everything that was found, however the comparison ends.
 """
 
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,11 +27,11 @@ from kafkatrial.errors import CommandError, UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.live_line import LiveLine
 from kafkatrial.run_directory import make_run_directory
+from kafkatrial.seeds import generate_seed
 from kafkatrial.selection import select_requirements
 from kafkatrial.versions import own_version
 from linearizability.printable import one_line
 
-_SEED_BITS = 32
 _VALUE_MAX = 200
 _STYLES = {Rank.FATAL: "bold red", Rank.SEMANTIC: "red", Rank.ERROR_CODE: "yellow", Rank.COSMETIC: "dim"}
 
@@ -82,7 +81,7 @@ def plan_comparison(
         there=there,
         requirements=select_requirements(wanted, "may"),
         is_whole=not wanted,
-        seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
+        seed=generate_seed() if seed is None else seed,
         profile=PROFILES[profile],
         baseline=baseline,
         known=read_baseline(baseline) if baseline is not None and exists else {},

@@ -1,7 +1,6 @@
 """`kafkatrial fuzz`: plan, session, shrinking, summary and saved findings (docs/fuzzing.md)."""
 
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
+from kafkatrial.seeds import generate_seed
 from linearizability.judgement import Judgement, Verdict, in_report_order
 
 FUZZ = Path(".kafkatrial") / "fuzz"
@@ -33,7 +33,6 @@ SUMMARY_NAME = "summary.json"
 FINDINGS = "findings"
 NODES = 3
 _DEFAULT_SECONDS = 60.0
-_SEED_BITS = 32
 _PROGRESS_PERIOD_S = 10.0
 _TITLES_MAX = 5
 _NOT_JUDGED = Judgement(0, 0, (), ("the session was interrupted before its history was judged",))
@@ -93,7 +92,7 @@ def plan_fuzzing(choices: FuzzChoices) -> FuzzPlan:
         raise UsageError(f"--minutes, --seconds: {seconds:g} seconds; give a positive number")
     limits = choices.bounds.applied_to(limits_for(new_cluster(choices.target).kind))
     now = datetime.now().astimezone()
-    seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
+    seed = generate_seed() if choices.seed is None else choices.seed
     out = make_run_directory(choices.out or FUZZ / f"{now:%Y%m%dT%H%M%S}-{seed}", now=now, seed=seed)
     session = SessionPlan(seed, seconds, limits, None if choices.keep_going else 1)
     return FuzzPlan(choices.target, session, choices.shrink_minutes * 60, out)

@@ -6,7 +6,6 @@ on its own, and items do not depend on each other.
 
 import os
 import re
-import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -28,14 +27,8 @@ _GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
 _TIMEOUT_S = 3600.0
 """Timeout of an item, which usually takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0
-_SEED_BITS = 32
 _TRACEBACK = re.compile(r"\(traceback in (.+)\)$")
 _TAIL_LINES = 40
-
-
-def generate_seed() -> str:
-    """Return a random seed for the generated rounds of a session without `--seed`."""
-    return str(secrets.randbits(_SEED_BITS))
 
 
 class ChaosSession:

@@ -105,9 +105,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
         os.environ[TARGETS] = str(Path(targets).absolute())  # for the child processes
     if config.getoption(_dest("seed")) is None and _selects("chaos", expression):
-        from kafkatrial.pytest_chaos import generate_seed
+        from kafkatrial.seeds import generate_seed
 
-        seed = getattr(config, "workerinput", {}).get(_dest("seed")) or generate_seed()
+        seed = getattr(config, "workerinput", {}).get(_dest("seed")) or str(generate_seed())
         setattr(config.option, _dest("seed"), seed)
 
 

@@ -7,7 +7,6 @@ writes its reports at the end, and prints its seed.
 
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import RunProgress
 from kafkatrial.run_directory import make_run_directory
+from kafkatrial.seeds import generate_seed
 from kafkatrial.selection import select_requirements
 from kafkatrial.settings import RunSettings
 from linearizability.history.errors import HistoryError
@@ -39,8 +39,6 @@ from reports.html import write_html
 from reports.junit import write_junit
 from reports.results import Results, write_results
 from reports.terminal import as_text, render_finding, render_results
-
-_SEED_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
     return RunPlan(
         targets=targets,
         requirements=select_requirements(wanted, settings.level),
-        seed=secrets.randbits(_SEED_BITS) if settings.seed is None else settings.seed,
+        seed=generate_seed() if settings.seed is None else settings.seed,
         profile=PROFILES[settings.profile],
         expectations=_expectations(targets, settings.expectations),
         out=settings.out,

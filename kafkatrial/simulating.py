@@ -7,7 +7,6 @@ history, a run directory for `kafkatrial check`. A trial that does not end has n
 import json
 import os
 import re
-import secrets
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from chaos.simulation.work import ENDLESS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.seeds import generate_seed
 from kafkatrial.simulation_pictures import draw_counterexample
 from kafkatrial.simulation_progress import SimulationProgress
 from kafkatrial.simulation_results import SimulationResults
@@ -29,7 +29,6 @@ from kafkatrial.simulation_tables import render_simulation
 
 FAILURES = Path(".kafkatrial") / "simulation" / "failures"
 _DEFAULT_LAST = 999
-_SEED_BITS = 32
 _SEEDS = re.compile(r"(\d+)(?:\.\.(\d+))?")
 _SEEDS_MAX = 2**63
 
@@ -70,7 +69,7 @@ def plan_simulation(choices: Choices) -> Plan:
 
 def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
     if seeds is None:
-        return (secrets.randbits(_SEED_BITS), None) if timed else (0, _DEFAULT_LAST)
+        return (generate_seed(), None) if timed else (0, _DEFAULT_LAST)
     found = _SEEDS.fullmatch(seeds.strip())
     if found is None:
         raise UsageError(f"--seeds: {seeds} is neither a range like 0..999 nor a seed")
