@@ -11,12 +11,9 @@ from itertools import groupby
 from pathlib import Path
 
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 from linearizability.finding import Finding, Standing
-from linearizability.printable import PROGRAM_MAX, printable
+from reports.program import program_html
 from reports.rendering import render
 from reports.results import RequirementInfo, Results
 from reports.terminal import place
@@ -127,7 +124,7 @@ def section_of(
     """Return the section of a finding."""
     standing = finding.standing
     return FindingSection(
-        anchor, css_class(standing), SIGNS[standing], finding, requirement, _code(finding.program), pictures
+        anchor, css_class(standing), SIGNS[standing], finding, requirement, program_html(finding.program), pictures
     )
 
 
@@ -140,9 +137,3 @@ def _pictures(finding: Finding, run_dir: Path | None) -> tuple[str, ...]:
 
 def _anchor(finding: Finding) -> str:
     return "finding-" + "".join(c if c.isalnum() else "-" for c in f"{finding.requirement} {finding.target}")
-
-
-def _code(program: str) -> Markup:
-    if not program:
-        return Markup()
-    return Markup(highlight(printable(program, PROGRAM_MAX), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes

@@ -11,12 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
-
-from linearizability.printable import printable
+from reports.program import program_html
 from reports.rendering import render
 
 FILE_NAME = "sensitivity.html"
@@ -123,9 +118,5 @@ def render_sensitivity(results: Sensitivity) -> str:
         slowest_s=slowest_s,
         catchers=sorted(results.catchers.items(), key=lambda found: (-found[1], found[0])),
         scripts=sum(row.scripts for row in results.rows),
-        code=_code,
+        code=program_html,
     )
-
-
-def _code(program: str) -> Markup:
-    return Markup(highlight(printable(program), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704  Pygments escapes

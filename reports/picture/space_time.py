@@ -7,16 +7,12 @@ earlier. Nothing is fetched, and nothing needs a script.
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from linearizability.picture.drawing import short
 from linearizability.picture.space_time import Mark, MarkKind, Message, SpaceTime, Stretch
-from linearizability.printable import printable
+from reports.rendering import render
 
-_TEMPLATES = Path(__file__).parent.parent / "templates"
 _HEAD: Final = 34
 _LINE: Final = 15
 """The height of an event with a text beside it."""
@@ -110,15 +106,7 @@ class SpaceTimePlane:
 
 def space_time_page(diagram: SpaceTime) -> str:
     """Return the page of a diagram."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["printable"] = printable
-    return environment.get_template("space_time.html.j2").render(diagram=diagram, plane=lay_out_space_time(diagram))
+    return render("space_time.html.j2", diagram=diagram, plane=lay_out_space_time(diagram))
 
 
 def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:

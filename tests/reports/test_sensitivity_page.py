@@ -1,5 +1,6 @@
 """Page of seeded defects: detected and missed ones, with the text of brokers escaped."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, render_sensitivity, write_sensitivity
@@ -49,7 +50,7 @@ def test_page_has_detected_and_missed_defects():
 
 
 def test_defect_detected_by_an_unexpected_anomaly_is_marked():
-    other = DefectRow(**{**fields_of(CAUGHT), "caught_by": "exception", "is_expected": False})
+    other = replace(CAUGHT, caught_by="exception", is_expected=False)
     assert "not expected" in render_sensitivity(results(other))
 
 
@@ -62,6 +63,12 @@ def test_false_alarms_have_a_section():
 def test_text_is_escaped_and_printable():
     page = render_sensitivity(results(CAUGHT))
     assert "value &lt;7&gt; is \\x1b[31mgone" in page
+
+
+def test_a_long_program_is_whole():
+    page = render_sensitivity(results(replace(CAUGHT, program="x = 1\n" * 1_000 + "print(x)\n")))
+    assert "more characters" not in page
+    assert '<span class="nb">print</span>' in page
 
 
 def test_nothing_is_fetched_and_every_element_is_closed():
@@ -81,10 +88,6 @@ def test_json_has_every_row_and_the_names_of_missed_defects():
     document = results(CAUGHT, MISSED).as_json()
     assert (document["caught"], document["missed"]) == (1, ["never-shrink"])
     assert document["rows"][0]["caught_by"] == "lost-write"
-
-
-def fields_of(row: DefectRow) -> dict[str, object]:
-    return {name: getattr(row, name) for name in DefectRow.__slots__}
 
 
 class Reader(HTMLParser):

@@ -76,12 +76,18 @@ def test_page_is_self_contained_and_escapes_text():
         ),
         marks=(Mark("node 2", 1, "leads a-0 in epoch 3", MarkKind.ELECTION),),
         faults=(Stretch(None, 0, None, "Kill(node=1)"),),
-        program="script = Script()",
+        program="script = Script()  # \x1b[31m",
         notes=("3 of 5 messages",),
     )
     page = space_time_page(diagram)
     assert "<script" not in page
     assert "<b>" not in page.split("</style>")[1].replace('<b aria-hidden="true">', "")
     assert not re.search(r"(src|href)=|@import|url\((?!#)", page)
-    for word in ("Produce", "leads a-0 in epoch 3", "Kill(node=1)", "script = Script()", "3 of 5 messages"):
+    for word in (
+        "Produce",
+        "leads a-0 in epoch 3",
+        "Kill(node=1)",
+        "script = Script()  # \\x1b[31m",
+        "3 of 5 messages",
+    ):
         assert word in page
