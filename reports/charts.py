@@ -56,10 +56,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A named row of spans."""
+    """A named row of spans. `left_out` later ones are not drawn."""
 
     name: str
     spans: tuple[Span, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

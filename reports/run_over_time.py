@@ -99,11 +99,15 @@ def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[st
 
 
 def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]:
-    """Return a row for each kind of fault. If faults of a kind overlap, return up to _LANES_MAX rows for this kind."""
+    """Return a row for each kind of fault. If faults of a kind overlap, return up to _LANES_MAX rows for this kind.
+
+    Later faults of a kind than the first _SPANS_MAX are left out, and counted in its first row.
+    """
     rows: list[Row] = []
     for kind in dict.fromkeys(fault["kind"] for fault in faults):
         lanes: list[list[Mapping[str, Any]]] = []
-        for fault in [fault for fault in faults if fault["kind"] == kind][:_SPANS_MAX]:
+        own = [fault for fault in faults if fault["kind"] == kind]
+        for fault in own[:_SPANS_MAX]:
             free = (lane for lane in lanes if _end_s(lane[-1], axis) <= fault["inject_ns"] / SECOND_NS)
             lane = next(free, None) or (lanes[-1] if len(lanes) == _LANES_MAX else None)
             if lane is None:
@@ -111,7 +115,11 @@ def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]
             else:
                 lane.append(fault)
         rows += [
-            Row("" if number else kind, tuple(_fault_span(fault, axis) for fault in lane))
+            Row(
+                "" if number else kind,
+                tuple(_fault_span(fault, axis) for fault in lane),
+                left_out=0 if number else max(len(own) - _SPANS_MAX, 0),
+            )
             for number, lane in enumerate(lanes)
         ]
     return rows
@@ -167,6 +175,7 @@ def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequ
                 )
                 for spell in own[:_SPANS_MAX]
             ),
+            left_out=max(len(own) - _SPANS_MAX, 0),
         )
         for (topic, _, partition), own in sorted(busiest)
     ]

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from linearizability.judgement import Anomaly, in_report_order
+from linearizability.judgement import Anomaly, Judgement, in_report_order
 from linearizability.printable import in_cell
 from reports.charts import figure
 from reports.console import plain_table
@@ -58,7 +58,7 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_row(shown.name.replace("_", " "), *cells, *([_moved(moved[shown.name])] if len(rows) > 1 else []))
     table.add_section()
     judgements = report.judgements[-len(rows) :]
-    for anomaly in _kinds(report):
+    for anomaly in _kinds(judgements):
         counts = [
             sum(a.count for a in judgement.anomalies if (a.name, a.verdict) == (anomaly.name, anomaly.verdict))
             for judgement in judgements
@@ -68,9 +68,9 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _kinds(report: Report) -> list[Anomaly]:
-    """Return one anomaly of each name and verdict that any run has, worst first."""
-    found = {(a.name, a.verdict): a for judgement in report.judgements for a in judgement.anomalies}
+def _kinds(judgements: Sequence[Judgement]) -> list[Anomaly]:
+    """Return one anomaly of each name and verdict in any of the judgements, worst first."""
+    found = {(a.name, a.verdict): a for judgement in judgements for a in judgement.anomalies}
     return in_report_order(found.values())
 
 

@@ -95,7 +95,7 @@ def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
     """Register a raw table of all runs: read once if it is small, otherwise for every query."""
     schema = SCHEMAS[name].insert(0, pa.field("run", pa.int32()))
     rows = sum(pq.read_metadata(path).num_rows for run in runs for path in run.files[name])
-    if rows <= SMALL_ROWS or not rows:
+    if rows <= SMALL_ROWS:
         small = [
             table.add_column(0, schema.field(0), pa.array([run.number] * table.num_rows, pa.int32()))
             for run in runs

@@ -1,12 +1,15 @@
 """Page and terminal summary of a report: bounded in size, with all foreign text escaped."""
 
+from dataclasses import replace
+
 import pytest
 
 from linearizability.check import judge
+from linearizability.judgement import Anomaly, Judgement, Verdict
 from reports.jobs.report import make_report
 from reports.local.engine import LocalEngineError, local_engine
 from reports.runs_page import ROWS_MAX, runs_page
-from reports.runs_terminal import render_report
+from reports.runs_terminal import COLUMNS_MAX, render_report
 from reports.terminal import as_text
 from tests.linearizability.anomalies.histories import Tables
 
@@ -68,6 +71,20 @@ def test_page_of_a_long_run_is_small(tmp_path):
     page = runs_page(report)
     assert len(page) < 400_000
     assert f"{report.tables['partition_load'].num_rows - ROWS_MAX} more in tables/partition_load.csv" in page
+    assert "734 later ones are not drawn; all are in tables/faults.csv" in page
+    assert page.count("later ones are not drawn") == 1
+
+
+def test_terminal_has_no_row_for_an_anomaly_of_runs_without_a_column(tmp_path):
+    runs = [Tables(run_id=f"run {number}") for number in range(COLUMNS_MAX + 1)]
+    for made in runs:
+        made.op(1, "produce", 0, SECOND, acks=-1)
+    report = report_of(tmp_path, *runs)
+    lost, stale = (Judgement(1, 0, (Anomaly(name, Verdict.VIOLATION, 2, ()),)) for name in ("lost-write", "stale-read"))
+    shown = as_text(render_report(replace(report, judgements=(lost, stale, *report.judgements[2:])), tmp_path), 200)
+    assert "1 earlier runs left out" in shown
+    assert "stale-read" in shown
+    assert "lost-write" not in shown
 
 
 def test_engine_failure_is_reported_in_one_line(tmp_path):
