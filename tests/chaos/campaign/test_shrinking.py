@@ -58,6 +58,15 @@ def test_no_trial_runs_twice_and_the_limit_of_runs_holds():
 def test_the_result_at_the_timeout_still_violates():
     trial = trial_of_seed(violating_seeds(1)[0])
     assert small(trial, time_is_up=lambda: True).trial == trial
+    runs = iter(range(10))
+    found = small(trial, time_is_up=lambda: next(runs, None) is None)
+    assert found.runs == 10
+    assert found.trial != trial
+    assert sends_enough(found.trial)
+
+
+def test_a_trial_without_a_smaller_one_that_violates_is_the_result():
+    trial = trial_of_seed(violating_seeds(1)[0])
     assert small(trial, lambda _: False).trial == trial
 
 
