@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -229,9 +230,9 @@ def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """Provide a running cluster with fault injection: the first `--target`, or else the reference broker.
 
-    After each test, and before each test that names this fixture, all faults are ended, every node that is down is
-    restarted, and all replicas are in sync again. Topics, records and groups are kept as long as the cluster: for the
-    session, or for the scope that `--kafkatrial-cluster-scope` sets.
+    After each test, and before each test that names this fixture or `request`, all faults are ended, every node that is
+    down is restarted, and all replicas are in sync again. Topics, records and groups are kept as long as the cluster:
+    for the session, or for the scope that `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
 
@@ -251,9 +252,17 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Restore the cluster, if something between two tests, such as a process that ended late, has left it broken."""
-    if "kafka_cluster" in getattr(item, "fixturenames", ()):
+    """Restore the cluster, if something between two tests, such as a process that ended late, has left it broken.
+
+    A test with the fixture `request` can request the cluster by name. pytest calls no hook when it does, and it may
+    never do so. So the cluster is restored before such a test too, but a failure is no error of the test.
+    """
+    names = getattr(item, "fixturenames", ())
+    if "kafka_cluster" in names:
         _restore_cluster(item.config, "before")
+    elif "request" in names:
+        with suppress(pytest.fail.Exception):
+            _restore_cluster(item.config, "before")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -406,14 +406,20 @@ def test_a_cluster_is_restored_after_each_test_and_before_the_next(clusters):
     ]
 
 
-def test_a_cluster_is_restored_after_a_failing_test_and_one_that_requests_it_by_name(clusters):
+def test_a_cluster_is_restored_after_a_failing_test_and_around_one_that_requests_it_by_name(clusters):
     text = """
 def test_one(request): request.getfixturevalue("kafka_cluster").kill(1); assert False
 def test_two(): pass
-def test_three(): pass
+def test_three(request): request.getfixturevalue("kafka_cluster").kill(3)
+def test_four(): pass
 """
-    _, done = clusters(text, passed=2, failed=1)
-    assert done == ["1 started", "1 kill 1", "1 restored", "1 restored", "1 stopped"]
+    _, done = clusters(text, passed=3, failed=1)
+    assert done == [
+        *("1 started", "1 kill 1", "1 restored"),
+        "1 restored",
+        *("1 restored", "1 kill 3", "1 restored"),
+        "1 stopped",
+    ]
 
 
 FRESH = ["1 started", "1 kill 1", "1 fixture ended", "1 stopped", "2 started", "2 kill 2", "2 stopped"]
@@ -449,6 +455,15 @@ def test_two(): pass
     result.stdout.fnmatch_lines(
         ["*ERROR at teardown of test_one*", "the cluster was not restored after this test: node 2 does not start again"]
     )
+
+
+def test_a_cluster_that_cannot_be_restored_is_no_error_of_a_test_that_only_could_request_it(clusters):
+    text = """
+def test_one(kafka_cluster): kafka_cluster.kill("beyond repair")
+def test_two(request): pass
+"""
+    _, done = clusters(text, passed=2, errors=1)
+    assert done == ["1 started", "1 kill beyond repair", "1 restored", "1 restored", "1 stopped"]
 
 
 def test_without_a_cluster_its_modules_are_not_imported(clusters):
