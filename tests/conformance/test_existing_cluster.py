@@ -3,7 +3,6 @@
 from contextlib import ExitStack, suppress
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.concurrent.run import HistoryRun
@@ -20,6 +19,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import Direction
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
+from tests.admin import topics_of
 from tests.conformance.tampering_proxy import TamperingProxy, api
 from tests.waiting import wait_until
 
@@ -39,15 +39,9 @@ def existing(cluster, **options):
     return parse_target(f"bootstrap:{cluster.bootstrap_servers}", **options)
 
 
-def topics(cluster):
-    """Return the topics of the cluster, without Kafka's internal topics."""
-    found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}).list_topics(timeout=10).topics
-    return {name for name in found if not name.startswith("__")}
-
-
 def await_topics(cluster, wanted):
     """Wait until the cluster has just these topics: Apache Kafka responds to DeleteTopics before the deletion ends."""
-    wait_until(lambda: topics(cluster) == wanted)
+    wait_until(lambda: topics_of(cluster) == wanted)
 
 
 def judged(target, ids, run_dir):
@@ -57,7 +51,7 @@ def judged(target, ids, run_dir):
 
 
 def test_requirements_cut_links_and_leave_no_topic(cluster, tmp_path):
-    before = topics(cluster)
+    before = topics_of(cluster)
     (finding,) = judged(existing(cluster), {RETRIES}, tmp_path)
     assert finding.verdict is Verdict.OK
     (history,) = {path.parent for path in tmp_path.rglob("run.json")}
@@ -88,11 +82,11 @@ def test_a_broken_link_is_no_violation(cluster, tmp_path, monkeypatch):
 
 
 def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):
-    before = topics(cluster)
+    before = topics_of(cluster)
     with existing(cluster) as target:
         with suppress(KeyError), HistoryRun(target, tmp_path / "first", 1) as run:
             run.run(Trial(topics=(Topic(replication_factor=1),)))
-            assert topics(cluster) > before
+            assert topics_of(cluster) > before
             raise KeyError
         await_topics(cluster, before)
         with pytest.raises(ScriptNotRunError), HistoryRun(target, tmp_path / "second", 1) as run:
@@ -102,7 +96,7 @@ def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):
 
 def test_an_interrupted_run_leaves_no_topic(cluster, tmp_path):
     """The target and its links have stopped, but the cluster still responds."""
-    before = topics(cluster)
+    before = topics_of(cluster)
     target = existing(cluster)
 
     def stop(request, forward):
@@ -117,5 +111,5 @@ def test_an_interrupted_run_leaves_no_topic(cluster, tmp_path):
             proxy.delete_topics = target.delete_topics
             with pytest.raises(TargetDown), Session(proxy, "interrupted") as session:
                 session.run(Script((CreateTopic(), Produce((Batch((Record(b"x"),)),)), Fetch())))
-        wait_until(lambda: len(topics(cluster)) == len(before) + 1)
+        wait_until(lambda: len(topics_of(cluster)) == len(before) + 1)
     await_topics(cluster, before)

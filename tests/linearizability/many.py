@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 HOURS_S = 36_000
 CHUNK = 250
@@ -16,6 +17,13 @@ def parametrize_count(short: int, nightly: int) -> pytest.MarkDecorator:
     """Parametrise `count` with both numbers; the second one is marked `nightly`."""
     marks = (pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(HOURS_S))
     return pytest.mark.parametrize("count", [short, pytest.param(nightly, marks=marks)])
+
+
+def examples(count: int) -> settings:
+    """Return the settings of a test with this number of generated examples, each of which may use fixtures."""
+    return settings(
+        max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    )
 
 
 def failing(judge: Callable[[int], str], seeds: range) -> list[str]:

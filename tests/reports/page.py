@@ -1,16 +1,17 @@
-"""Parser of report pages for tests: it collects ids, links and text, and finds unclosed and fetching elements."""
+"""Parser of pages for tests."""
 
 from html.parser import HTMLParser
 
 VOID = {"meta", "input", "br", "hr", "img", "link", "wbr"}
+ADDRESSES = ("src", "href", "xlink:href", "data", "action", "poster", "srcset", "background", "formaction")
 
 
 class Page(HTMLParser):
-    """Parser that collects ids, links, text and unclosed elements."""
+    """Parser that collects ids, links, text, unclosed elements, and the resources outside the page that it fetches."""
 
     def __init__(self, html):
         super().__init__()
-        self.ids, self.hrefs, self.outside, self.open, self.text = [], [], [], [], ""
+        self.ids, self.hrefs, self.fetched, self.open, self.text = [], [], [], [], ""
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -21,8 +22,12 @@ class Page(HTMLParser):
             self.ids.append(values["id"])
         if tag == "a":
             self.hrefs.append(values["href"])
-        self.outside += [values[name] for name in ("src", "action", "data", "poster") if name in values]
-        assert tag not in {"link", "iframe", "img", "object"}, f"<{tag}> would fetch something"
+        for name in ADDRESSES:
+            if not (values.get(name) or "#").startswith("#"):
+                self.fetched.append(f"{tag} {name}={values[name]}")
+        if tag in {"link", "iframe", "object", "embed", "base", "img", "image", "use"}:
+            self.fetched.append(tag)
+        assert not any(name.startswith("on") for name in values), values
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

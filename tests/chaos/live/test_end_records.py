@@ -8,19 +8,7 @@ import pytest
 from chaos.live import clients
 from chaos.live.clients import write_ends
 from linearizability.operation import Outcome
-
-
-class Clock:
-    now_s = 0.0
-
-    def monotonic(self):
-        return self.now_s
-
-    def sleep(self, seconds):
-        self.now_s += seconds
-
-    def time(self):
-        return self.now_s
+from tests.chaos.live.clock import Clock
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Rounds on an existing cluster: their only faults are those of the links from clients."""
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from chaos.live.report import Kept
@@ -14,6 +13,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
+from tests.admin import admin_of, topics_of
 
 pytestmark = pytest.mark.toxiproxy
 
@@ -34,14 +34,6 @@ def named(cluster):
     return f"bootstrap:{cluster.bootstrap_servers.partition(',')[0]}"
 
 
-def admin(cluster):
-    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-
-
-def topics(cluster):
-    return {name for name in admin(cluster).list_topics(timeout=10).topics if not name.startswith("__")}
-
-
 def test_faults_of_nodes_are_left_out(cluster):
     schedule = tuple(Timed(100, fault, 100) for fault in (*OF_CLIENTS, *OF_NODES))
     supported = remove_unsupported_faults(named(cluster), Trial(schedule=schedule))
@@ -60,16 +52,16 @@ def test_a_round_breaks_links_and_leaves_nothing(cluster, tmp_path):
     history = open_history(tmp_path / "run")
     assert history.table("faults")["kind"].to_pylist() == ["cut", "delay"]
     assert history.run.cluster["replica.lag.time.max.ms"] == "3000", "the cluster's own settings decide"
-    assert topics(cluster) == set()
+    assert topics_of(cluster) == set()
 
 
 def test_a_topic_of_the_same_name_is_not_touched(cluster, tmp_path):
-    client = admin(cluster)
+    client = admin_of(cluster)
     client.create_topics([NewTopic("a", 1, 1)])["a"].result()
     try:
         with pytest.raises(ScriptNotRunError, match=r"^the cluster has topics with the names of the round: a$"):
             run_on(named(cluster), Trial(schedule=(CUT,)), tmp_path / "run")
-        assert topics(cluster) == {"a"}
+        assert topics_of(cluster) == {"a"}
     finally:
         client.delete_topics(["a"])["a"].result()
 

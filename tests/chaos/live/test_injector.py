@@ -39,21 +39,9 @@ from fixtures.faults import (
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Barrier, Direction, LinkCondition
 from fixtures.targets.target import TargetError
+from tests.chaos.live.clock import Clock
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
-
-
-class Clock:
-    """Clock that advances only when a caller sleeps."""
-
-    def __init__(self):
-        self.now_s = 0.0
-
-    def monotonic(self):
-        return self.now_s
-
-    def sleep(self, seconds):
-        self.now_s += seconds
 
 
 class Cancelled:

@@ -3,7 +3,8 @@
 import re
 from itertools import pairwise
 
-BEGINNING, FOREVER = -(2**63), 2**63 - 1
+from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER
+
 SECOND = 1_000_000_000
 DEFAULTS_MS = {
     "broker.session.timeout.ms": 9_000,
@@ -74,7 +75,7 @@ def edges(o):
 
 
 def periods(o):
-    bounds = [BEGINNING, *sorted(edges(o)), FOREVER]
+    bounds = [NEVER, *sorted(edges(o)), FOREVER]
     return [(begin, end, affected(o, begin, end)) for begin, end in pairwise(bounds)]
 
 
@@ -94,7 +95,7 @@ def not_converged(o, log):
         ]
         full_isr = [s for s in reports if len(s["isr"]) >= size]
         late = [s for s in reports if s["asked_ns"] > begin + allowed_ns(o)]
-        if begin != BEGINNING and log.topic not in reassigned and None not in reassigned and late and not full_isr:
+        if begin != NEVER and log.topic not in reassigned and None not in reassigned and late and not full_isr:
             log.add("not-converged", "violation", (), None, None)
         compare_replicas(o, log, begin, end, size)
 
@@ -103,7 +104,7 @@ def compare_replicas(o, log, begin, end, size):
     after = [
         s["answered_ns"] for s in log.states if s["isr"] is not None and s["asked_ns"] > begin and len(s["isr"]) >= size
     ]
-    settled = BEGINNING if begin == BEGINNING else min([*after, begin + allowed_ns(o)])
+    settled = NEVER if begin == NEVER else min([*after, begin + allowed_ns(o)])
     used = {row["op_id"] for rows in (log.records, log.all_positions) for row in rows}
     last = {}
     for op_id in sorted(used):
@@ -169,7 +170,7 @@ def unavailable(o, log, logs):
             if x["attempts"] == 1 and (x["node"] is None or x["node"] in nodes):
                 continue
             if begin < x["complete_ns"] < end and not log.deleted_by(x["complete_ns"]):
-                since = max([at for at in served if at <= x["complete_ns"]], default=BEGINNING)
+                since = max([at for at in served if at <= x["complete_ns"]], default=NEVER)
                 attempts.append((since, max(begin, since, x["invoke_ns"]), op_id, x["complete_ns"]))
         for outage in outages(sorted(attempts)):
             last = max(outage, key=lambda t: (t[3], t[2]))

@@ -6,7 +6,7 @@
 from collections import defaultdict
 from itertools import pairwise
 
-FOREVER = 2**63 - 1
+from tests.linearizability.anomalies.oracle_logs import FOREVER
 
 WW, STABLE_WR, WR, RW, PROCESS, REAL_TIME = range(6)
 WRITE_READS, TIMED = {STABLE_WR, WR}, {PROCESS, REAL_TIME}

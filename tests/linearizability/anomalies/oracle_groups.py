@@ -2,7 +2,8 @@
 
 from itertools import product
 
-FOREVER = 2**63 - 1
+from tests.linearizability.anomalies.oracle_logs import FOREVER
+
 FENCED = {"FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"}
 
 

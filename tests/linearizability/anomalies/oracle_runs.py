@@ -2,8 +2,6 @@
 
 from tests.linearizability.anomalies.oracle_cycles import judge_cycles
 
-FOREVER = 2**63 - 1
-
 
 def judge_run(o, logs):
     torn_transaction(o, logs)

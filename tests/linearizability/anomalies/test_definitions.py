@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability.anomalies import loss
@@ -23,16 +23,11 @@ from tests.linearizability.anomalies.pipeline import SOURCE, Pipeline
 from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
 from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
+from tests.linearizability.many import examples
 
 pytestmark = pytest.mark.sampled(4)
 
 SEEDS = st.integers(0, 2**32)
-
-
-def examples(count):
-    return settings(
-        max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    )
 
 
 def judged(tables, tmp_path_factory, files=1):

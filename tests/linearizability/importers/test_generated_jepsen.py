@@ -2,14 +2,14 @@
 
 import random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability.check_file import judge_file
 from linearizability.judgement import Verdict
+from tests.linearizability.many import examples
 
 KEYS, PROCESSES = 2, 4
-EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 class Workload:
@@ -125,14 +125,14 @@ def judged(folder, text):
     return {anomaly.name: anomaly for anomaly in judge_file(path).judgement.anomalies}
 
 
-@EXAMPLES
+@examples(40)
 @given(seed=st.integers(0, 2**32), steps=st.integers(5, 120))
 def test_valid_history_has_no_anomaly(tmp_path_factory, seed, steps):
     found = judged(tmp_path_factory.mktemp("jepsen"), Workload(random.Random(seed)).run(steps))
     assert not [anomaly for anomaly in found.values() if anomaly.verdict is not Verdict.PERMITTED]
 
 
-@EXAMPLES
+@examples(40)
 @given(seed=st.integers(0, 2**32), nth=st.integers(0, 30))
 def test_lost_record_is_detected(tmp_path_factory, seed, nth):
     folder = tmp_path_factory.mktemp("jepsen")

@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability.check import judge_history
@@ -18,6 +18,7 @@ from linearizability.importers.ndjson import read_ndjson, write_ndjson
 from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history
 from tests.linearizability.anomalies.histories import Tables
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
+from tests.linearizability.many import examples
 
 RUN = '{"table": "run", "format": 1, "run_id": "r", "complete": true}'
 ENDS = '"complete_ns": 9, "outcome": "ok"'
@@ -48,7 +49,7 @@ def valid(history):
     return True
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(40)
 @given(seed=st.integers(0, 2**32), valid_run=st.booleans())
 def test_round_trip(tmp_path_factory, seed, valid_run):
     folder = tmp_path_factory.mktemp("history")
@@ -68,7 +69,7 @@ def test_round_trip(tmp_path_factory, seed, valid_run):
     assert_same(history, open_history(folder / "copy"))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(30)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"])),
     number=st.integers(-(2**63), 2**63 - 1),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linearizability import check
@@ -35,16 +35,11 @@ from tests.linearizability.anomalies.pipeline import Pipeline
 from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
 from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
+from tests.linearizability.many import examples
 
 pytestmark = pytest.mark.sampled(4)
 
 SEEDS = st.integers(0, 2**32)
-
-
-def examples(count):
-    return settings(
-        max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    )
 
 
 def in_shards(run, part_rows):

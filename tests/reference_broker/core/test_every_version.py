@@ -75,8 +75,9 @@ def damaged_frames(draw):
 @given(frame=damaged_frames())
 def test_a_damaged_request_gets_a_response_or_closes_its_connection(broker, frame):
     connection = Connection()
-    for receiver, _ in broker.send_bytes(frame, connection):
-        assert receiver is connection
+    sent = broker.send_bytes(frame, connection) or broker.advance(2**31)
+    is_produce = frame[:2] == b"\0\0"
+    assert [receiver for receiver, _ in sent] == [connection] or (is_produce and sent == [])  # acks may be 0
     broker.disconnect(connection)
     assert broker.request("ApiVersions", 0).error_code == 0
 

@@ -14,6 +14,7 @@ from fixtures.clients.record_batch import Compression, Record, RecordBatch, enco
 from reference_broker.protocol.record_batch import BatchHeader, checksum
 from tests.reference_broker.requests import request
 from tests.reference_broker.server.process import running
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -184,10 +185,12 @@ def test_automatic_creation_of_many_topics_does_not_block_others(broker, client)
     with others_are_served(broker):
         errors = {topic.error_code.name for topic in client.send("Metadata", 12, topics=topics).topics}
     assert errors == {"unknown_topic_or_partition"}
-    created = {}
-    while not created:
-        created = {t.name for t in client.send("Metadata", 12, topics=None).topics if t.name.startswith("auto-")}
-    assert created < {topic["name"] for topic in topics}
+
+    def created():
+        return {t.name for t in client.send("Metadata", 12, topics=None).topics if t.name.startswith("auto-")}
+
+    wait_until(created)
+    assert created() < {topic["name"] for topic in topics}
 
 
 def test_memory_of_incomplete_requests_is_limited(broker):

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -16,39 +15,11 @@ from linearizability.operation import Operation
 from linearizability.verify import check
 from reports.picture.page import SIZE_MAX, anomaly_page, verification_page
 from tests.linearizability.anomalies.histories import Tables
+from tests.reports.page import Page
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 HOSTILE = "</script><script>alert(1)</script><img src=https://example.org/x onerror=alert(1)>\x1b[31m"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-VOID = {"meta", "input", "br", "hr", "img", "link"}
-
-
-class Page(HTMLParser):
-    """Parser that collects the resources that a page fetches, its unclosed elements, and its text."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.fetched, self.ids, self.text, self.classes = [], [], [], "", []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        if tag not in VOID:
-            self.open.append(tag)
-        self.ids += [values["id"]] if "id" in values else []
-        self.classes.append(values.get("class") or "")
-        for name in ("src", "href", "xlink:href", "data", "action", "poster", "srcset", "background", "formaction"):
-            if not (values.get(name) or "#").startswith("#"):
-                self.fetched.append(f"{tag} {name}={values[name]}")
-        if tag in {"link", "iframe", "object", "embed", "base", "img", "image", "use"}:
-            self.fetched.append(tag)
-        assert not any(name.startswith("on") for name in values), values
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def lost_write():
