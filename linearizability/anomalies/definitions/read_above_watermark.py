@@ -1,8 +1,9 @@
 """`read-above-watermark`: a consumer received a record above the high watermark, and the record was removed.
 
 Consumers may only receive records below the high watermark. Every in-sync replica has such a record, so it stays. The
-record was removed if a later read returned another value at its offset, or if a leader of the same or a newer epoch
-later returned an end at or below it. A read of unknown epoch is compared with end offsets of the newest epoch only.
+record was removed if a later read returned another value at its offset, or if a later end offset is at or below it.
+Only end offsets from the same node or of the newest epoch of the history count. A leader of an older epoch may be
+deposed and not know of a later leader that returned the record, although the record's batch has the older epoch.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Indexes, Int64s
+from linearizability.anomalies.columns import NO_NODE, NO_OFFSET, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.end_offsets import known_end_offsets
 from linearizability.anomalies.faults import NEVER_NS
@@ -69,19 +70,21 @@ def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> I
 
 
 def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
-    """Return, per read row, when a leader of the same or a newer epoch first returned an end at or below its offset.
+    """Return, per read row, when an end at or below its offset was first returned by its node or in the newest epoch.
 
     Only requests that were sent after the read completed count. The time is NEVER_NS if there is no such response.
     """
     reads, states = log.rows.reads, log.rows.states
-    left_out_ns = np.full(len(rows), NEVER_NS, np.int64)
     known_ends = np.flatnonzero(log.once(known_end_offsets))
-    epoch = reads.leader_epoch[rows]
-    epoch = np.where(epoch == NO_EPOCH, log.newest_epoch, epoch)
-    for read_epoch in np.unique(epoch) if len(known_ends) else ():
-        own = np.flatnonzero(epoch == read_epoch)
-        later = known_ends[states.leader_epoch[known_ends] >= read_epoch]
-        left_out_ns[own] = _first_below(log, later, reads.offset[rows[own]], complete_ns[own])
+    newest = known_ends[states.leader_epoch[known_ends] == log.newest_epoch]
+    left_out_ns = _first_below(log, newest, reads.offset[rows], complete_ns)
+    node = log.rows.operations.node[reads.operation[rows]]
+    for leader in np.unique(states.node[known_ends]):
+        own = np.flatnonzero((node == leader) & (node != NO_NODE))
+        ends = known_ends[states.node[known_ends] == leader]
+        left_out_ns[own] = np.minimum(
+            left_out_ns[own], _first_below(log, ends, reads.offset[rows[own]], complete_ns[own])
+        )
     return left_out_ns
 
 
@@ -112,8 +115,9 @@ def _show(log: PartitionLog, row: int) -> Shown:
         other = int(reads.operation[others].min())
         return Shown((reader, other), value_of(log, record), f"{read}; operation {op(log, other)} read another there")
     ends = log.once(known_end_offsets) & (states.end_offset <= offset) & (states.requested_ns >= read_ns)
-    epoch = reads.leader_epoch[row] if reads.leader_epoch[row] != NO_EPOCH else log.newest_epoch
-    state = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
+    node = operations.node[reader]
+    by_node = (states.node == node) & (node != NO_NODE)
+    state = int(np.flatnonzero(ends & (by_node | (states.leader_epoch == log.newest_epoch)))[0])
     text = (
         f"{read}; to a later request, node {int(states.node[state])} returned an end of"
         f" {int(states.end_offset[state])} in leader epoch {int(states.leader_epoch[state])}"
@@ -123,8 +127,8 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 READ_ABOVE_WATERMARK = Definition(
     name=NAME,
-    text="A record was read and later removed: another value was read at its offset, or a leader of the same or a newer"
-    " epoch returned a read_uncommitted ListOffsets end at or below it.",
+    text="A record was read and later removed: another value was read at its offset, or the same node or a leader of"
+    " the history's newest epoch returned a read_uncommitted ListOffsets end at or below it.",
     levels="A violation if the record was still promised then; else permitted.",
     counted="records",
     evidence="the lowest operation that read it at that offset, and the lowest that later read another value there",

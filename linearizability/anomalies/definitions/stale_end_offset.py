@@ -1,15 +1,17 @@
 """`stale-end-offset`: a leader returns an end offset at or below a record acknowledged in its epoch or an earlier one.
 
-A deposed leader may return stale ends in its older epoch. The epoch of a record is that of the batch in which it was
-read, else that of its acknowledgement; if neither is known, the newest epoch of the history.
+A deposed leader may return stale ends in its older epoch. If the epoch of an acknowledgement is unknown, it is taken
+for the newest epoch of the history. It may be newer than that of the batch: an idempotent producer sends the batch
+again to the next leader, which has it already and acknowledges it. A node that acknowledged a record never returns an
+end at or below it later, whatever the epochs are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s
+from linearizability.anomalies.columns import NO_EPOCH, NO_NODE, NO_OFFSET, Flags, Indexes, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.end_offsets import known_end_offsets
 from linearizability.anomalies.log import PartitionLog
@@ -42,42 +44,49 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flags:
-    """Whether each state is in `rows`, and its end is at or below a record of the same or an older leader epoch.
+    """Whether each state is in `rows`, and its end is at or below a record that the response had to include.
 
     :param acknowledged: the records that count, by the time of their acknowledgement, which must precede the request.
     """
     records, states = log.records, log.rows.states
-    epoch = log.once(record_epochs)[acknowledged]
     missing = np.zeros(len(states), np.bool_)
-    for leader_epoch in np.unique(states.leader_epoch[rows]):
-        own = rows[states.leader_epoch[rows] == leader_epoch]
-        known = acknowledged[epoch <= leader_epoch]
-        highest = np.append(NO_OFFSET, np.maximum.accumulate(records.offset[known]))
-        before = np.searchsorted(records.acknowledged_ns[known], states.requested_ns[own], side="left")
-        missing[own] = highest[before] >= states.end_offset[own]
+    for own, included in _included(log, rows, acknowledged):
+        highest = np.append(NO_OFFSET, np.maximum.accumulate(records.offset[included]))
+        before = np.searchsorted(records.acknowledged_ns[included], states.requested_ns[own], side="left")
+        missing[own] |= highest[before] >= states.end_offset[own]
     return missing
 
 
-def record_epochs(log: PartitionLog) -> Int32s:
-    """Return the leader epoch of each record, as this module's docstring defines it."""
-    records, sends, reads = log.records, log.rows.sends, log.rows.reads
+def _included(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Iterator[tuple[Indexes, Indexes]]:
+    """Yield responses and the records that they had to include: those of their epochs, then those of their nodes."""
+    states = log.rows.states
+    epoch, node = (of_records[acknowledged] for of_records in log.once(_acknowledged_by))
+    for leader_epoch in np.unique(states.leader_epoch[rows]):
+        yield rows[states.leader_epoch[rows] == leader_epoch], acknowledged[epoch <= leader_epoch]
+    for leader in np.unique(node[node != NO_NODE]):
+        yield rows[states.node[rows] == leader], acknowledged[node == leader]
+
+
+def _acknowledged_by(log: PartitionLog) -> tuple[Int32s, Int32s]:
+    """Return the leader epoch of each record's acknowledgement, and the node that sent it; NO_NODE if unknown."""
+    records, sends = log.records, log.rows.sends
     epoch = np.full(len(records), NO_EPOCH, np.int32)
+    node = np.full(len(records), NO_NODE, np.int32)
     sent = records.send >= 0
     epoch[sent] = sends.leader_epoch[records.send[sent]]
-    read = np.full(len(records), NO_EPOCH, np.int32)
-    np.maximum.at(read, log.read_ids, reads.leader_epoch)
-    epoch = np.where(read != NO_EPOCH, read, epoch)
-    return np.where(epoch != NO_EPOCH, epoch, log.newest_epoch).astype(np.int32)
+    node[sent] = log.rows.operations.node[records.send_operation[sent]]
+    return np.where(epoch != NO_EPOCH, epoch, log.newest_epoch).astype(np.int32), node
 
 
 def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
     records, states = log.records, log.rows.states
     sent_ns, end_offset = states.requested_ns[row], int(states.end_offset[row])
+    epoch, node = log.once(_acknowledged_by)
     missed = (
         records.committed
         & (records.acknowledged_ns < sent_ns)
         & (records.offset >= end_offset)
-        & (log.once(record_epochs) <= states.leader_epoch[row])
+        & ((epoch <= states.leader_epoch[row]) | ((node == states.node[row]) & (node != NO_NODE)))
     )
     if verdict is Verdict.VIOLATION:
         end_ns = records.acknowledged_end_ns
@@ -95,8 +104,9 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
 
 STALE_END_OFFSET = Definition(
     name=NAME,
-    text="A read_uncommitted ListOffsets was sent after a committed record was acknowledged. It was handled in the"
-    " record's leader epoch or a newer one, but returned an end that is not above the record.",
+    text="A read_uncommitted ListOffsets was sent after a committed record was acknowledged. It was handled by the node"
+    " that acknowledged the record, or in the leader epoch of the acknowledgement or a newer one, but returned an end"
+    " that is not above the record.",
     levels="A violation if the record was promised when the response arrived; else permitted.",
     counted="responses",
     evidence="the lowest produce of a record that the response left out. The offset is the returned end",

@@ -298,10 +298,13 @@ class LogFacts:
         epochs = [row["leader_epoch"] for row in (*self.records, *self.states) if row["leader_epoch"] is not None]
         return max(epochs, default=-1)
 
-    def epoch_of(self, r):
-        read = [row["leader_epoch"] for row in r["reads"] if row["leader_epoch"] is not None]
-        own = [r["send"]["leader_epoch"]] if r["send"] and r["send"]["leader_epoch"] is not None else []
-        return max(read) if read else own[0] if own else self.newest_epoch()
+    def acked_in(self, r):
+        """Return the leader epoch of a record's acknowledgement, as far as it is known."""
+        epoch = r["send"]["leader_epoch"] if r["send"] else None
+        return self.newest_epoch() if epoch is None else epoch
+
+    def node_of(self, op_id):
+        return self.o.op[op_id]["node"]
 
 
 def within(at, end):

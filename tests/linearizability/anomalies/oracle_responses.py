@@ -17,7 +17,7 @@ class ResponseAnomalies(LogFacts):
                 and r["offset"] is not None
                 and r["acked_at"] < s["asked_ns"]
                 and r["offset"] >= s["high_watermark"]
-                and self.epoch_of(r) <= s["leader_epoch"]
+                and (self.acked_in(r) <= s["leader_epoch"] or self.node_of(r["op"]) == s["node"] is not None)
             ]
             promised = [r for r in missed if r["ack_end"] != NEVER and within(s["answered_ns"], r["ack_end"])]
             if missed:
@@ -50,7 +50,6 @@ class ResponseAnomalies(LogFacts):
                 if row["offset"] is None:
                     continue
                 at = self.o.complete(row["op_id"])
-                epoch = self.newest_epoch() if row["leader_epoch"] is None else row["leader_epoch"]
                 others = [
                     (self.o.complete(other["op_id"]), other["op_id"])
                     for other in self.reads
@@ -61,7 +60,11 @@ class ResponseAnomalies(LogFacts):
                 below = [
                     s["answered_ns"]
                     for s in self.ends()
-                    if s["asked_ns"] >= at and s["high_watermark"] <= row["offset"] and s["leader_epoch"] >= epoch
+                    if s["asked_ns"] >= at
+                    and s["high_watermark"] <= row["offset"]
+                    and (
+                        s["leader_epoch"] == self.newest_epoch() or self.node_of(row["op_id"]) == s["node"] is not None
+                    )
                 ]
                 times = [when for when, _ in others] + below
                 if any(when != FOREVER for when in times):

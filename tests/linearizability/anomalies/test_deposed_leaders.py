@@ -1,4 +1,4 @@
-"""Reads from a leader of an older epoch after healing: its log may still be truncated."""
+"""Leaders of an older epoch: their logs may still be truncated, and their end offsets miss later acknowledgements."""
 
 import pytest
 
@@ -43,3 +43,43 @@ def read(tables, process, at_ns, offset, value, epoch):
 )
 def test_records_read_from_a_deposed_leader_may_be_truncated(tmp_path, late_epoch, unclean, verdict):
     assert judged(tmp_path, late_epoch=late_epoch, unclean=unclean) == {verdict}
+
+
+SAFE = {"replication.factor": "3", "min.insync.replicas": "2"}
+
+
+def ends_after(tmp_path, *, acknowledged_by, end_from, end_epoch):
+    """Return the verdicts on an end offset below a record with a batch of the old epoch.
+
+    The record was acknowledged and read before the request. Its producer had sent the batch again to the new leader.
+    """
+    tables = Tables(topics={TOPIC: SAFE}, cluster={})
+    sent = tables.op(1, "produce", 100, 200, acks=-1, node=acknowledged_by)
+    tables.record(sent, 0, "send", TOPIC, 0, 0, 7)
+    read_by = tables.op(2, "fetch", 210, 220, isolation="read_uncommitted", node=acknowledged_by)
+    tables.record(read_by, 0, "read", TOPIC, 0, 0, 7, leader_epoch=OLD)
+    columns = {"topic": TOPIC, "partition": 0, "source": "list_offsets", "isolation": "read_uncommitted"}
+    tables.add("states", asked_ns=150, answered_ns=160, node=2, leader_epoch=NEW, high_watermark=1, **columns)
+    tables.add(
+        "states", asked_ns=300, answered_ns=310, node=end_from, leader_epoch=end_epoch, high_watermark=0, **columns
+    )
+    names = ("stale-end-offset", "read-above-watermark")
+    found = judge(tables.write(tmp_path / "run")).anomalies
+    return {each.name for each in found if each.name in names and each.verdict is Verdict.VIOLATION}
+
+
+@pytest.mark.parametrize(
+    ("acknowledged_by", "end_from", "end_epoch", "is_stale"),
+    [
+        (None, 1, OLD, False),  # acknowledged by the leader of the new epoch, perhaps
+        (2, 1, OLD, False),
+        (2, 2, OLD, True),  # the same node
+        (None, 1, NEW, True),
+        (2, 1, NEW, True),
+    ],
+)
+def test_only_the_node_that_acknowledged_or_a_leader_of_the_newest_epoch_must_include_a_record(
+    tmp_path, acknowledged_by, end_from, end_epoch, is_stale
+):
+    found = ends_after(tmp_path, acknowledged_by=acknowledged_by, end_from=end_from, end_epoch=end_epoch)
+    assert found == ({"stale-end-offset", "read-above-watermark"} if is_stale else set())
