@@ -347,3 +347,26 @@ def test_a_decrease_is_a_lower_value_than_the_highest_of_all_responses_received_
         if row["value"] < max(before, default=0):
             expected.append((max(before), row["value"]))
     assert sorted(_decreases(rows, "value")) == sorted(expected)
+
+
+_ALL, _LEADER, _FAILED = (-1, None), (1, None), (-1, "REQUEST_TIMED_OUT")
+
+
+@pytest.mark.parametrize(
+    ("produces", "is_judged"),
+    [
+        ([_ALL], True),
+        ([_LEADER], False),
+        ([_FAILED], False),
+        ([_LEADER, _ALL], True),
+        ([_ALL, _LEADER], False),
+    ],
+)
+def test_a_partition_with_records_that_may_not_be_replicated_is_not_idle(produces, is_judged):
+    story = stories.followers_cut_off()
+    for number, (acks, error) in enumerate(produces, start=1):
+        begin = 0.4 + number / 10
+        story.produce(begin, begin + 0.05, 10 + number, number, error, partition=1, acks=acks)
+    story.change_states(9, {"partition": 1}, isr=[1])
+    found = findings(BY_ID["replication/idle-follower-stays-in-isr"], story)
+    assert {each.verdict for each in found} == {Verdict.VIOLATION if is_judged else Verdict.UNKNOWN}
