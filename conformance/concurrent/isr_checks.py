@@ -64,7 +64,7 @@ def _has_records_to_replicate(topic: TopicHistory, cut: Fault, partition: int) -
 
 def _is_replicated(row: Row) -> bool:
     """Whether a produce was acknowledged by all replicas in the ISR."""
-    return row["acks"] == -1 and row["outcome"] == "ok"
+    return bool(row["acks"] == -1 and row["outcome"] == "ok")
 
 
 def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
