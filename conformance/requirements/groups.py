@@ -134,8 +134,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
-        text="In a group without members a commit without generation is accepted; one with a generation and a member "
-        "id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
+        text="In a group without members a commit without generation is accepted, also with a member id; one with a "
+        "generation and a member id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(
@@ -143,10 +143,12 @@ REQUIREMENTS: Final = (
                 OffsetCommit(1),
                 many(
                     st.builds(OffsetCommit, _OFFSETS)
-                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("unknown")),
+                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(-1, 3), member=st.just("unknown")),
                     at_most=4,
                 ),
                 *every_version(OffsetCommit(9, generation=1, member="unknown")),
+                OffsetFetch(),
+                *every_version(OffsetCommit(10, member="unknown")),
                 OffsetFetch(),
             ),
             _JUDGED,

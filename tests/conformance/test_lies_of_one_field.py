@@ -82,6 +82,14 @@ def _inherited(name: str, **changes: Any) -> Any:
     return change
 
 
+def _requires_generation_of_members(request: Any, forward: Any) -> Any:
+    """Reject commits with a member id and without generation."""
+    if api(request) == "OffsetCommit" and getattr(request, "member_id", ""):
+        field = next(name for name in ("generation_id", "generation_id_or_member_epoch") if hasattr(request, name))
+        return forward(replace(request, **{field: 1}))
+    return forward(request)
+
+
 def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(each, base_sequence=each.base_sequence + 1) if each.producer_id >= 0 else each for each in batches]
 
@@ -168,6 +176,11 @@ LIES = {
     ),
     "sequence": Lie("idempotence/batches-keep-their-producer", records_altered(_sequence_one_more), "producers"),
     "coordinator": Lie("groups/only-the-coordinator-serves", _another_coordinator, "NOT_COORDINATOR"),
+    "generation": Lie(
+        "groups/commit-from-unknown-member-is-rejected",
+        _requires_generation_of_members,
+        "OffsetCommit: error was UNKNOWN_MEMBER_ID, not NONE",
+    ),
     "offline replicas": Lie(
         "metadata/every-broker-returns-the-same",
         partitions_described(
