@@ -67,17 +67,20 @@ def create_topics(target: Target, *topics: str, partitions: int = 1) -> None:
         future.result(WAIT_S)
 
 
-def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> float:
-    """Produce records; return the number per second until the last one was acknowledged."""
+def produce(target: Target, topic: str, payload: bytes, records: int = RECORDS, batch_bytes: int = 1_000_000) -> float:
+    """Produce records with this payload; return the number per second until the last one was acknowledged.
+
+    :param batch_bytes: maximum size of a batch; the default is librdkafka's.
+    """
     producer = Producer(
         {
             "bootstrap.servers": target.bootstrap_servers,
             "acks": "all",
             "linger.ms": 5,
+            "batch.size": batch_bytes,
             "queue.buffering.max.messages": 200_000,
         }
     )
-    payload = b"x" * size
     started = time.monotonic()
     for _ in range(records):
         while True:

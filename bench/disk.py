@@ -25,8 +25,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
-from cluster_measures import WAIT_S, create_topics
-from confluent_kafka import Producer
+from cluster_measures import create_topics, produce
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from fixtures.disk.faults import DiskFault, Unflushed
@@ -71,11 +70,12 @@ def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> Non
             create_topics(target, "default", "flushed")
             flush_each_record(target, "flushed")
         figures = defaultdict(list)
+        payload = os.urandom(RECORD_BYTES)
         for number in range(rounds + 1):
             order = list(targets) if number % 2 else list(targets)[::-1]
             for measure, topic, batch_bytes, divisor in MEASURES:
                 for name in order:
-                    rate = produce(targets[name], topic, batch_bytes, records // divisor)
+                    rate = produce(targets[name], topic, payload, records // divisor, batch_bytes)
                     if number:  # the first round warms up
                         figures[measure, name].append(rate)
     for measure, topic, *_ in MEASURES:
@@ -84,19 +84,6 @@ def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> Non
         goal = "" if topic == "flushed" else f"  goal {GOAL:.2f}: {'met' if ratio >= GOAL else 'MISSED'}"
         median = f"{statistics.median(fuse):>9,.0f} of {statistics.median(plain):>9,.0f} records/s"
         print(f"{measure:13} on FUSE {median}  ratio {ratio:.2f} ({min(fuse):,.0f} to {max(fuse):,.0f}){goal}")
-
-
-def produce(target: Target, topic: str, batch_bytes: int, records: int) -> float:
-    """Produce records; return the number per second until the last one was acknowledged."""
-    properties = {"acks": "all", "linger.ms": 5, "batch.size": batch_bytes, "queue.buffering.max.messages": records}
-    producer = Producer({"bootstrap.servers": target.bootstrap_servers, **properties})
-    payload = os.urandom(RECORD_BYTES)
-    started = time.monotonic()
-    for _ in range(records):
-        producer.produce(topic, payload, partition=0)
-    if producer.flush(WAIT_S):
-        raise SystemExit(f"{target.name}: records were not acknowledged within {WAIT_S} s")
-    return records / (time.monotonic() - started)
 
 
 def flush_each_record(target: Target, topic: str) -> None:

@@ -67,7 +67,7 @@ def serve(kind: str, target: str, requests: Connection) -> None:
         create_topics(cluster, "topic")
         requests.send("ready")
         while (records := requests.recv()) is not None:
-            requests.send(produce(cluster, "topic", RECORD_BYTES, records) if records else isolate(cluster))
+            requests.send(produce(cluster, "topic", b"x" * RECORD_BYTES, records) if records else isolate(cluster))
     requests.send("gone")
 
 

@@ -59,7 +59,7 @@ class MeasuredCluster:
         create_topics(self.target, "small", "large", "single")
 
     def produce(self, topic: str, size: int) -> None:
-        self.throughputs[f"produce_{size}_per_s"].append(produce(self.target, topic, size))
+        self.throughputs[f"produce_{size}_per_s"].append(produce(self.target, topic, b"x" * size))
 
     def consume(self, topic: str, size: int) -> None:
         self.throughputs[f"consume_{size}_per_s"].append(consume(self.target, topic))

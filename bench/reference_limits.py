@@ -41,7 +41,7 @@ def idle_cpu_percents(partitions: int, work_dir: Path) -> tuple[float, float]:
 def opening_s(records: int, work_dir: Path) -> float:
     with parse_target("reference", 1, mesh=False, work_dir=work_dir) as cluster:
         create_topics(cluster, "long")
-        print(f"{produce(cluster, 'long', RECORD_BYTES, records):,.0f} records per second", flush=True)
+        print(f"{produce(cluster, 'long', b'x' * RECORD_BYTES, records):,.0f} records per second", flush=True)
         cluster.processes.shut_down(1)
         started = time.monotonic()
         cluster.processes.restart(1)

@@ -118,7 +118,7 @@ def causes_of(
     found: dict[Cause, Shown] = {}
     for number, pair in enumerate(zip(script.steps, here, there, strict=True), start=1):
         step, *responses = pair
-        for name, severity, ours, theirs in _fields(*responses):
+        for name, severity, ours, theirs in _fields(step, *responses):
             is_grouped = name in {*ERROR_FIELDS, "connection"}
             values = f"{ours} / {theirs}" if is_grouped else ""
             cause = Cause(_rank(name, severity, (ours, theirs)), request_name(step), name, values)
@@ -126,10 +126,10 @@ def causes_of(
     return found
 
 
-def _fields(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[tuple[str, str, str, str]]:
+def _fields(step: Step, here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, severity and both values of each field that differs. If errors differ, yield only these."""
     found = []
-    for difference in responses_compared.differences("", [here], [there]):
+    for difference in responses_compared.differences("", [step], [here], [there]):
         name = difference.here.partition(" ")[0]
         ours, theirs = (text.removeprefix(f"{name} ") for text in (difference.here, difference.there))
         found.append((name, difference.severity, ours, theirs))

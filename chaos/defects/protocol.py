@@ -5,8 +5,10 @@ from typing import Any
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import ConfigEntry
 from reference_broker.core.handlers import (
     delete_records,
+    describe_configs,
     fetch,
     find_coordinator,
     list_offsets,
@@ -26,6 +28,7 @@ from reference_broker.protocol.errors import ErrorCode
 _seeds = Area.PROTOCOL.seeds
 _append = produce._append
 _validate_all = produce._validate_all
+_broker_entry = describe_configs._broker_entry
 _check = PartitionReader.check
 _find = list_offsets._find
 _found = list_offsets._found
@@ -213,3 +216,17 @@ def return_the_log_end(request: Request, partition: Partition, requested: Any, f
     if requested.timestamp == -1:
         return _found(request, requested, -1, partition.log.log_end_offset, partition.leader_epoch)
     return _find(request, partition, requested, found)
+
+
+@_seeds(describe_configs, "_broker_entry", "groups/oversize-metadata-is-rejected")
+def describe_a_longer_limit(request: Request, entry: ConfigEntry, synonyms: list[ConfigEntry]) -> Any:
+    """DescribeConfigs returns twice the `offset.metadata.max.bytes` that the coordinator applies.
+
+    A client that uses the described limit cannot commit offsets.
+    """
+    described = [_doubled(each) if each.name == "offset.metadata.max.bytes" else each for each in (entry, *synonyms)]
+    return _broker_entry(request, described[0], described[1:])
+
+
+def _doubled(entry: ConfigEntry) -> ConfigEntry:
+    return replace(entry, value=str(2 * int(entry.value or 0)))

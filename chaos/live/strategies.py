@@ -5,19 +5,16 @@ these. Schedules are drawn as in the simulation (`chaos.live.fault_kinds`). A se
 target: faults that a target does not support are removed afterwards, and reported.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from random import Random
-from typing import Final, TypeVar
+from typing import Final
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.core import HypothesisHandle
 from hypothesis.strategies import SearchStrategy
 
 from chaos.live.fault_kinds import KINDS, LASTING, schedules
-from chaos.simulation.choice import chosen
+from chaos.simulation.choice import chosen, some
+from chaos.simulation.seeds import drawn_from_seed
 from chaos.simulation.shape import Shape
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import (
@@ -32,7 +29,6 @@ from conformance.trial.workloads import (
     Workload,
 )
 
-T = TypeVar("T")
 Properties = tuple[tuple[str, str], ...]
 
 SOON_MISSED: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
@@ -69,8 +65,6 @@ _WRITERS: Final[tuple[Workload, ...]] = (
 )
 _OTHERS: Final[tuple[Workload, ...]] = (Tail(), LeaderReader(), Committer(), Administrator())
 _SHAPES: Final = (Shape(topics=(("a", 1),)), Shape(topics=(("a", 3),)), Shape(topics=(("a", 2),)))
-_BYTES: Final = 8_192
-"""Maximum number of bytes that Hypothesis uses for one example."""
 
 
 @st.composite
@@ -78,9 +72,9 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
     """Draw a round with faults of some of these kinds."""
     shape = draw(st.sampled_from(_SHAPES))
     properties = draw(st.sampled_from(_TOPICS))
-    in_play = draw(_some(kinds, 1, 3))
+    in_play = draw(some(kinds, 1, 3))
     writers = (_ALL_NODES_WRITER,) if LASTING in in_play else ()
-    workloads = dict.fromkeys((*writers, *draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3))))
+    workloads = dict.fromkeys((*writers, *draw(some(_WRITERS, 1, 3)), *draw(some(_OTHERS, 1, 3))))
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics
     return Trial(
@@ -97,28 +91,11 @@ def _lags() -> SearchStrategy[Properties]:
     return chosen(st.just(()), st.sampled_from(((("replica.lag.time.max.ms", "1000"),),)))
 
 
-def _some(of: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, ...]]:
-    return st.lists(st.sampled_from(of), min_size=least, max_size=min(most, len(of)), unique=True).map(tuple)
-
-
 def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Trial:
     """Return the round of a seed, the same in any process with this version of kafkatrial and of Hypothesis."""
-    random = Random(seed)
-    draw, drawn = _drawing(kinds)
-    drawn.clear()
-    while not drawn:
-        draw(random.randbytes(_BYTES))
-    return replace(drawn.pop(), seed=seed)
+    return replace(drawn_from_seed(_rounds(kinds), seed), seed=seed)
 
 
 @cache
-def _drawing(kinds: tuple[str, ...]) -> tuple[Callable[[bytes], bytes | None], list[Trial]]:
-    drawn: list[Trial] = []
-
-    @settings(database=None, deadline=None)
-    @given(rounds(kinds))
-    def collect(trial: Trial) -> None:
-        drawn.append(trial)
-
-    handle: HypothesisHandle = collect.hypothesis  # type: ignore[attr-defined]  # put there by `given`
-    return handle.fuzz_one_input, drawn
+def _rounds(kinds: tuple[str, ...]) -> SearchStrategy[Trial]:
+    return rounds(kinds)

@@ -1,4 +1,4 @@
-"""Choice between strategies; a strategy that is listed several times is drawn more often.
+"""Choice between strategies and of values; a strategy that is listed several times is drawn more often.
 
 `st.one_of` is not used, because it removes duplicates, and inspects all its strategies each time it is created.
 """
@@ -26,3 +26,9 @@ def _chosen(draw: st.DrawFn, strategies: Sequence[SearchStrategy[T]]) -> T:
 @cache
 def _below(count: int) -> SearchStrategy[int]:
     return st.integers(0, count - 1)
+
+
+def some(values: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, ...]]:
+    """Return a strategy that draws at least `least` and at most `most` different ones of these values."""
+    drawn = st.lists(st.sampled_from(values), min_size=least, max_size=min(most, len(values)), unique=True)
+    return drawn.map(tuple)

@@ -17,7 +17,7 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.simulation.choice import chosen
+from chaos.simulation.choice import chosen, some
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
 from chaos.simulation.shape import Shape
@@ -161,16 +161,12 @@ def _swarms() -> SearchStrategy[Swarm]:
     return st.builds(
         Swarm,
         shape=st.sampled_from(_SHAPES),
-        clients=_some(tuple(CLIENT_KINDS), 1, 6),
-        faults=chosen(_NO_FAULTS, *(_some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
-        topic_settings=_some(tuple(_TOPIC_SETTINGS), 0, 4),
-        cluster_settings=_some(tuple(_CLUSTER_SETTINGS), 0, 4),
+        clients=some(tuple(CLIENT_KINDS), 1, 6),
+        faults=chosen(_NO_FAULTS, *(some(tuple(SIMULATED_KINDS), 1, 4),) * 9),
+        topic_settings=some(tuple(_TOPIC_SETTINGS), 0, 4),
+        cluster_settings=some(tuple(_CLUSTER_SETTINGS), 0, 4),
         together=st.sampled_from(((),) * 11 + tuple((name,) for name in _AT_TIMES)),
     )
-
-
-def _some(kinds: tuple[str, ...], least: int, most: int) -> SearchStrategy[tuple[str, ...]]:
-    return st.lists(st.sampled_from(kinds), min_size=least, max_size=most, unique=True).map(tuple)
 
 
 def _shapes(nodes: int = 3, replication_factor: int = 3, roles: tuple[tuple[int, str], ...] = ()) -> tuple[Shape, ...]:

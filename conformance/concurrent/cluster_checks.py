@@ -1,6 +1,8 @@
 """History checks of the cluster: brokers, the controller quorum, metadata, damaged disks and reassignments."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, unknown, violation
 from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHistory, quorum_states, topic_histories
@@ -148,8 +150,11 @@ def quorum_epoch_and_watermark_grow(history: History) -> Sequence[HistoryFinding
 def _decreases(responses: Sequence[Row], column: str) -> Iterator[tuple[int, int]]:
     """Yield (earlier, later) values where the later response has the lower one."""
     known = [row for row in responses if row[column] is not None]
-    for row in known:
-        highest = max((other[column] for other in known if other["answered_ns"] < row["asked_ns"]), default=row[column])
+    received = deque(sorted(known, key=itemgetter("answered_ns")))
+    highest = min((row[column] for row in known), default=0)
+    for row in sorted(known, key=itemgetter("asked_ns")):
+        while received and received[0]["answered_ns"] < row["asked_ns"]:
+            highest = max(highest, received.popleft()[column])
         if row[column] < highest:
             yield highest, row[column]
 
@@ -163,12 +168,13 @@ def damaged_nodes_recover(kind: str) -> HistoryCheck:
     def check(history: History) -> Sequence[HistoryFinding]:
         found, seen = [], False
         for topic in topic_histories(history):
-            for fault in topic.faults_of_kind(kind):
-                seen = True
+            damages = topic.faults_of_kind(kind)
+            for fault in damages:
                 if fault.heal_ns == NEVER_NS:
                     text = f"node {fault.node} did not start again after its disk was damaged: {fault.argument}"
                     found.append(violation(topic.name, text))
-            found += _lacking(topic) if seen else ()
+            found += _lacking(topic) if damages else ()
+            seen = seen or bool(damages)
         return found or ([] if seen else [unknown("no disk was damaged")])
 
     return check

@@ -36,38 +36,26 @@ from conformance.concurrent.isr_checks import (
     min_insync_replicas_is_enforced,
 )
 from conformance.concurrent.requirement_row import RequirementRow, always
-from conformance.requirements.requirement import KRAFT, Source
+from conformance.requirements.requirement import KRAFT
 from conformance.requirements.sources import (
+    BROKER_SESSION_TIMEOUT,
+    GRACEFUL_SHUTDOWN,
     KIP_101,
     KIP_279,
     KIP_320,
     KIP_455,
     KIP_460,
+    KIP_497,
     KIP_595,
+    KIP_631,
     KIP_966,
+    MIN_INSYNC_REPLICAS,
     PRODUCER_ACKS,
-    kip,
+    REPLICA_LAG_TIME_MAX,
+    REPLICATION,
+    UNCLEAN_LEADER_ELECTION,
 )
 from fixtures.targets.target import Capability, Target
-
-_DOCUMENTATION: Final = "https://kafka.apache.org/documentation/"
-_REPLICATION: Final = Source("Apache Kafka documentation: Replication", f"{_DOCUMENTATION}#replication")
-_LAG_TIME: Final = Source(
-    "Broker configuration: replica.lag.time.max.ms", f"{_DOCUMENTATION}#brokerconfigs_replica.lag.time.max.ms"
-)
-_MIN_ISR: Final = Source(
-    "Topic configuration: min.insync.replicas", f"{_DOCUMENTATION}#topicconfigs_min.insync.replicas"
-)
-_UNCLEAN: Final = Source(
-    "Topic configuration: unclean.leader.election.enable",
-    f"{_DOCUMENTATION}#topicconfigs_unclean.leader.election.enable",
-)
-_SHUTDOWN: Final = Source("Apache Kafka documentation: Graceful shutdown", f"{_DOCUMENTATION}#basic_ops_restarting")
-_SESSION: Final = Source(
-    "Broker configuration: broker.session.timeout.ms", f"{_DOCUMENTATION}#brokerconfigs_broker.session.timeout.ms"
-)
-_KIP_497: Final = kip(497, "Add inter-broker API to alter ISR", "KIP-497%3A+Add+inter-broker+API+to+alter+ISR")
-_KIP_631: Final = kip(631, "The Quorum-based Kafka Controller", "KIP-631%3A+The+Quorum-based+Kafka+Controller")
 
 _SESSION_TIMEOUT_MS_DEFAULT: Final = 9_000
 _MINIMUM: Final = 2
@@ -98,7 +86,7 @@ ROWS: Final = (
         id="replication/isr-shrinks-and-expands",
         text="A follower that does not fetch while records are appended leaves the ISR after replica.lag.time.max.ms, "
         "and rejoins it once it has caught up.",
-        sources=(_REPLICATION, _LAG_TIME),
+        sources=(REPLICATION, REPLICA_LAG_TIME_MAX),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(isr_shrinks_and_heals),
         needs=_LINKS,
@@ -109,7 +97,7 @@ ROWS: Final = (
         id="produce/acks-all-holds-for-isr",
         text="An acks=all Produce is acknowledged only once every replica in the ISR has the record. If one of them "
         "does not fetch, the acknowledgement waits until it has left the ISR. The record is not lost afterwards.",
-        sources=(PRODUCER_ACKS, _REPLICATION),
+        sources=(PRODUCER_ACKS, REPLICATION),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),
         needs=_LINKS,
@@ -119,7 +107,7 @@ ROWS: Final = (
         id="replication/idle-follower-stays-in-isr",
         text="A follower that does not fetch stays in the ISR of a partition to which nothing is written, because its "
         "log is complete.",
-        sources=(_REPLICATION, _LAG_TIME),
+        sources=(REPLICATION, REPLICA_LAG_TIME_MAX),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=lambda target: (idle_followers_stay(lag_time_max_ms(target)),),
         needs=_LINKS,
@@ -129,7 +117,7 @@ ROWS: Final = (
         id="produce/min-insync-replicas-is-enforced",
         text="While the ISR has fewer members than min.insync.replicas, an acks=all Produce is not acknowledged: a new "
         "one is rejected with NOT_ENOUGH_REPLICAS, a pending one times out.",
-        sources=(_MIN_ISR, PRODUCER_ACKS),
+        sources=(MIN_INSYNC_REPLICAS, PRODUCER_ACKS),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(min_insync_replicas_is_enforced(_MINIMUM)),
         needs=_LINKS,
@@ -139,7 +127,7 @@ ROWS: Final = (
         id="replication/high-watermark-waits-for-min-isr",
         text="A record produced with acks=1 while the ISR has fewer members than min.insync.replicas is appended, and "
         "becomes visible only when the ISR has grown again: the high watermark does not advance before.",
-        sources=(KIP_966, _MIN_ISR),
+        sources=(KIP_966, MIN_INSYNC_REPLICAS),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(high_watermark_waits(_MINIMUM)),
         needs=_LINKS,
@@ -151,7 +139,7 @@ ROWS: Final = (
         id="leadership/clean-election-loses-nothing",
         text="When a leader is killed, a member of the ISR becomes the leader and acknowledges records, and no record "
         "that was acknowledged under acks=all is lost.",
-        sources=(_REPLICATION, _KIP_631),
+        sources=(REPLICATION, KIP_631),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(follower_takes_over),
         needs=_ALL,
@@ -211,7 +199,7 @@ ROWS: Final = (
         id="storage/crashed-log-is-recovered",
         text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
         "leader epochs and checkpoints, and has every record that was acknowledged under acks=all.",
-        sources=(_REPLICATION,),
+        sources=(REPLICATION,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(damaged_nodes_recover("disk")),
         needs=_ALL,
@@ -221,7 +209,7 @@ ROWS: Final = (
         id="membership/dead-broker-leaves-and-returns",
         text="A broker that is killed is no longer listed as a broker of the cluster after broker.session.timeout.ms, "
         "and is listed again after it has started.",
-        sources=(_KIP_631, _SESSION),
+        sources=(KIP_631, BROKER_SESSION_TIMEOUT),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=lambda target: (dead_broker_leaves(_session_timeout_ms(target)),),
         needs=_ALL,
@@ -231,7 +219,7 @@ ROWS: Final = (
         id="quorum/created-topics-outlive-the-controller",
         text="Acknowledged metadata changes are not lost when the active controller is killed: each topic whose "
         "creation was acknowledged is known to every broker.",
-        sources=(_KIP_631, KIP_595),
+        sources=(KIP_631, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(created_topics_are_kept),
         needs=_ALL,
@@ -242,7 +230,7 @@ ROWS: Final = (
         id="quorum/partitions-are-served-without-the-controller",
         text="While the active controller is down, the other brokers still lead their partitions and acknowledge "
         "records.",
-        sources=(_KIP_631,),
+        sources=(KIP_631,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(partitions_are_served_without_controller),
         needs=_ALL,
@@ -265,7 +253,7 @@ ROWS: Final = (
         id="leadership/controlled-shutdown-moves-leaders-first",
         text="During a controlled shutdown a broker's partitions get other leaders before its process ends, not after "
         "its session timeout; no acknowledged record is lost, and an idempotent producer gets no error.",
-        sources=(_SHUTDOWN, _KIP_631),
+        sources=(GRACEFUL_SHUTDOWN, KIP_631),
         scripts=_ROLLING_BOUNCE,
         history_checks=lambda target: (shutdown_moves_leaders(_session_timeout_ms(target)),),
         needs=_DISKS,
@@ -285,7 +273,7 @@ ROWS: Final = (
         id="storage/emptied-replica-is-restored",
         text="A broker whose replica was deleted while it was down copies it from the leader before it is in the ISR "
         "again, and can then lead without data loss.",
-        sources=(_REPLICATION, _KIP_497),
+        sources=(REPLICATION, KIP_497),
         scripts=_ROLLING_BOUNCE,
         history_checks=always(damaged_nodes_recover("wipe")),
         needs=_DISKS,
@@ -296,7 +284,7 @@ ROWS: Final = (
         id="leadership/no-unclean-election-by-itself",
         text="With unclean.leader.election.enable=false a partition whose last ISR member is down has no leader until "
         "that member has restarted, and is served again afterwards.",
-        sources=(_UNCLEAN, _REPLICATION),
+        sources=(UNCLEAN_LEADER_ELECTION, REPLICATION),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(offline_until_member_returns),
         needs=_LINKS | _DISKS,
@@ -306,7 +294,7 @@ ROWS: Final = (
         id="leadership/unclean-election-on-request",
         text="An unclean election by ElectLeaders makes a replica outside the ISR the leader, in a higher epoch; only "
         "a suffix of the log is lost, and the old leader truncates it when it restarts.",
-        sources=(KIP_460, _UNCLEAN),
+        sources=(KIP_460, UNCLEAN_LEADER_ELECTION),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(unclean_election_takes_over, replicas_agree),
         needs=_LINKS | _DISKS,
@@ -316,7 +304,7 @@ ROWS: Final = (
         id="leadership/unclean-election-when-enabled",
         text="With unclean.leader.election.enable=true a replica outside the ISR becomes the leader when the last ISR "
         "member is down, in a higher epoch; only a suffix of the log is lost.",
-        sources=(_UNCLEAN, _REPLICATION),
+        sources=(UNCLEAN_LEADER_ELECTION, REPLICATION),
         scripts=_UNCLEAN_ENABLED,
         history_checks=always(unclean_election_happens, replicas_agree),
         needs=_LINKS | _DISKS,
@@ -328,7 +316,7 @@ ROWS: Final = (
         id="epochs/deposed-leader-acknowledges-nothing",
         text="A leader that was paused until another leader was elected acknowledges no acks=all record that was sent "
         "to it during the pause.",
-        sources=(_REPLICATION, KIP_320),
+        sources=(REPLICATION, KIP_320),
         scripts=_LEADER_PAUSED,
         history_checks=always(deposed_leader_acknowledges_nothing),
         needs=_DISKS,
@@ -361,7 +349,7 @@ ROWS: Final = (
         id="membership/broker-joins-and-leaves",
         text="A broker that joins a running cluster is listed as one of its brokers and can hold replicas; after it "
         "was shut down, UnregisterBroker removes it, and returns BROKER_ID_NOT_REGISTERED when it is repeated.",
-        sources=(_KIP_631,),
+        sources=(KIP_631,),
         scripts=_REASSIGNED,
         history_checks=always(broker_joins_and_leaves),
         needs=_DISKS,

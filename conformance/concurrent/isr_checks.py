@@ -37,18 +37,34 @@ def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
 
 
 def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
-    """Yield long cuts from a follower to a leader, with the partitions to which nothing was sent during the cut."""
+    """Yield long cuts from a follower to a leader, with the partitions that had nothing to replicate during the cut."""
     for cut in topic.faults_of_kind("cut"):
         if cut.node is None or cut.heal_ns == NEVER_NS or cut.heal_ns - cut.inject_ns < long_enough_ns:
             continue
         for partition in sorted({view.partition for view in topic.views}):
             before = topic.before(cut.inject_ns, partition)
-            sends = (row for row in topic.calls("produce") if row["partition"] == partition)
-            busy = any(
-                (row["complete_ns"] or NEVER_NS) >= cut.inject_ns and row["invoke_ns"] <= cut.heal_ns for row in sends
-            )
-            if before is not None and before.leader == cut.destination and cut.node in before.isr and not busy:
+            if before is None or before.leader != cut.destination or cut.node not in before.isr:
+                continue
+            if not _has_records_to_replicate(topic, cut, partition):
                 yield cut, partition
+
+
+def _has_records_to_replicate(topic: TopicHistory, cut: Fault, partition: int) -> bool:
+    """Whether a partition may get records during a cut, or have some at its start that a replica in the ISR lacks.
+
+    Records may be unreplicated after a produce without acks=all or with an error, until acks=all is acknowledged.
+    """
+    sends = [row for row in topic.calls("produce") if row["partition"] == partition and row["invoke_ns"] <= cut.heal_ns]
+    replicated = (row for row in sends if _is_replicated(row) and row["complete_ns"] < cut.inject_ns)
+    replicated_ns = max((row["invoke_ns"] for row in replicated), default=0)
+    return any(
+        (row["complete_ns"] or NEVER_NS) >= (cut.inject_ns if _is_replicated(row) else replicated_ns) for row in sends
+    )
+
+
+def _is_replicated(row: Row) -> bool:
+    """Whether a produce was acknowledged by all replicas in the ISR."""
+    return bool(row["acks"] == -1 and row["outcome"] == "ok")
 
 
 def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:

@@ -145,6 +145,7 @@ class Nemesis:
         self._await_everywhere(self._condition(move))
 
     def _await_everywhere(self, condition: Callable[[RecordedClient], bool]) -> None:
+        self._any_client()  # without a node that is up, no node can report the state
         self._wait_until(lambda: all(condition(client) for client in self._available_clients()))
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:

@@ -15,27 +15,19 @@ from conformance.concurrent.history_checks import (
     reads_stay_below_watermark,
 )
 from conformance.concurrent.requirement_row import RequirementRow, always
-from conformance.requirements.requirement import Requirement, Source
+from conformance.requirements.requirement import Requirement
+from conformance.requirements.sources import (
+    CONCEPTS,
+    KIP_98,
+    MAX_IN_FLIGHT,
+    PRODUCER_ACKS,
+    PROTOCOL_PRODUCE,
+    REPLICATION,
+    SEMANTICS,
+)
 from conformance.trial.phased_clients import WatermarkReader
 from conformance.trial.trial import Client, Trial
 from fixtures.targets.target import Capability, Target
-
-_DOCUMENTATION = "https://kafka.apache.org/documentation/"
-_KIP_98 = Source(
-    "KIP-98: Exactly Once Delivery and Transactional Messaging",
-    "https://cwiki.apache.org/confluence/display/KAFKA/KIP-98+-+Exactly+Once+Delivery+and+Transactional+Messaging",
-)
-_CONCEPTS = Source(
-    "Apache Kafka documentation: Main Concepts and Terminology", f"{_DOCUMENTATION}#intro_concepts_and_terms"
-)
-_SEMANTICS = Source("Apache Kafka documentation: Message Delivery Semantics", f"{_DOCUMENTATION}#semantics")
-_REPLICATION = Source("Apache Kafka documentation: Replication", f"{_DOCUMENTATION}#replication")
-_ACKS = Source("Producer configuration: acks", f"{_DOCUMENTATION}#producerconfigs_acks")
-_IN_FLIGHT = Source(
-    "Producer configuration: max.in.flight.requests.per.connection",
-    f"{_DOCUMENTATION}#producerconfigs_max.in.flight.requests.per.connection",
-)
-_PRODUCE_MESSAGE = Source("Kafka protocol guide: Produce", "https://kafka.apache.org/protocol#The_Messages_Produce")
 
 
 def _replicas(target: Target) -> int:
@@ -105,7 +97,7 @@ ROWS = (
         id="ordering/read-order-is-append-order",
         text="Every consumer of a partition reads its records in the order of their offsets, and every consumer finds "
         "the same record at the same offset, while producers send concurrently.",
-        sources=(_CONCEPTS,),
+        sources=(CONCEPTS,),
         scripts=_producers_and_consumers,
         history_checks=always(reads_ascend),
     ),
@@ -113,28 +105,28 @@ ROWS = (
         id="ordering/later-record-gets-higher-offset",
         text="A record that is sent after another one of the same partition was acknowledged gets the higher offset, "
         "also if two clients send them.",
-        sources=(_SEMANTICS, _CONCEPTS),
+        sources=(SEMANTICS, CONCEPTS),
         scripts=_one_shot_producers,
     ),
     RequirementRow(
         id="ordering/idempotent-producer-keeps-send-order",
         text="With five requests in flight, the records of an idempotent producer are appended to a partition in the "
         "order in which it sent them.",
-        sources=(_KIP_98, _IN_FLIGHT),
+        sources=(KIP_98, MAX_IN_FLIGHT),
         scripts=_idempotent_producers,
     ),
     RequirementRow(
         id="produce/acknowledged-records-are-read-back",
         text="Every record that was acknowledged under acks=all is read back, with the key, headers, timestamp and "
         "value that were sent.",
-        sources=(_ACKS, _SEMANTICS),
+        sources=(PRODUCER_ACKS, SEMANTICS),
         scripts=_producers_and_consumers,
     ),
     RequirementRow(
         id="produce/acknowledged-offsets-are-where-records-are-read",
         text="A record is read at the offset that the Produce response assigned, and no two acknowledged records of a "
         "partition have the same offset.",
-        sources=(_PRODUCE_MESSAGE,),
+        sources=(PROTOCOL_PRODUCE,),
         scripts=_producers_and_consumers,
         history_checks=always(acknowledged_offsets_are_unique),
     ),
@@ -142,7 +134,7 @@ ROWS = (
         id="idempotence/no-duplicates-on-retry",
         text="An idempotent producer that does not receive the leader's responses and retries its batches writes no "
         "record twice.",
-        sources=(_KIP_98,),
+        sources=(KIP_98,),
         scripts=_retrying_producers,
         needs=frozenset({Capability.CLIENT_LINK_FAULTS}),
     ),
@@ -150,7 +142,7 @@ ROWS = (
         id="fetch/never-above-high-watermark",
         text="A consumer gets no record at or above the high watermark in the same Fetch response, and none at or "
         "above an end offset that ListOffsets returns later.",
-        sources=(_REPLICATION,),
+        sources=(REPLICATION,),
         scripts=_watermark_readers,
         history_checks=always(reads_stay_below_watermark),
     ),

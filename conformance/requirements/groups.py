@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.model.groups import METADATA_LENGTH_MAX
 from conformance.sequential.steps import (
+    ApiKey,
+    BrokerSetting,
     CreateTopic,
     DeleteTopic,
     Eventually,
@@ -37,6 +38,25 @@ _COMMITS_FOR_TWO_TOPICS: Final = (
     ),
     OffsetCommit(7, partition=1),
 )
+_STRING_LENGTH_MAX: Final = 2**15 - 1
+"""Maximum length of a string in Kafka's protocol."""
+_METADATA_LENGTH_MAX: Final = 4096
+"""Kafka's default of `offset.metadata.max.bytes`."""
+
+
+def _commit_with_long_metadata(error: str, partition: int, plus: int = 0) -> RawRequest:
+    """Return a commit whose metadata is as long as the broker permits, or longer."""
+    length = BrokerSetting("offset.metadata.max.bytes", _METADATA_LENGTH_MAX + plus, plus, at_most=_STRING_LENGTH_MAX)
+    committed = {"partition_index": partition, "committed_offset": 8, "committed_metadata": length}
+    fields = {
+        "group_id": "trial",
+        "generation_id": -1,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": ({"name": "trial", "topic_id": 0, "partitions": (committed,)},),
+    }
+    return RawRequest(ApiKey.OFFSET_COMMIT, fields, (error,))
+
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -108,34 +128,27 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/oversize-metadata-is-rejected",
         level=Level.MUST,
-        text="A commit with more metadata than offset.metadata.max.bytes (4096 unless set) is rejected with "
-        "OFFSET_METADATA_TOO_LARGE, and the previous offset stays.",
-        sources=(sources.OFFSET_METADATA_MAX, sources.PROTOCOL_ERRORS),
+        text="A commit with more metadata than offset.metadata.max.bytes (4096 unless DescribeConfigs returns another "
+        "value) is rejected with OFFSET_METADATA_TOO_LARGE, and the previous offset stays. One with as much metadata "
+        "is accepted.",
+        sources=(sources.OFFSET_METADATA_MAX, sources.KIP_133, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
-                CreateTopic(),
-                many(
-                    st.builds(
-                        OffsetCommit,
-                        _OFFSETS,
-                        metadata=st.sampled_from([0, METADATA_LENGTH_MAX, METADATA_LENGTH_MAX + 1, 10_000]).map(
-                            lambda length: "m" * length
-                        ),
-                    ),
-                    at_most=4,
-                ),
-                OffsetCommit(8, metadata="m" * (METADATA_LENGTH_MAX + 1)),
+                CreateTopic(partitions=2),
+                many(st.builds(OffsetCommit, _OFFSETS, metadata=st.sampled_from(["", "m"])), at_most=4),
+                _commit_with_long_metadata("NONE", partition=1),
+                _commit_with_long_metadata("OFFSET_METADATA_TOO_LARGE", partition=0, plus=1),
                 OffsetFetch(),
             ),
-            _JUDGED,
+            _JUDGED | judges("errors", of=RawRequest),
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
-        text="In a group without members a commit without generation is accepted; one with a generation and a member "
-        "id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
+        text="In a group without members a commit without generation is accepted, also with a member id; one with a "
+        "generation and a member id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(
@@ -143,10 +156,12 @@ REQUIREMENTS: Final = (
                 OffsetCommit(1),
                 many(
                     st.builds(OffsetCommit, _OFFSETS)
-                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("unknown")),
+                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(-1, 3), member=st.just("unknown")),
                     at_most=4,
                 ),
                 *every_version(OffsetCommit(9, generation=1, member="unknown")),
+                OffsetFetch(),
+                *every_version(OffsetCommit(10, member="unknown")),
                 OffsetFetch(),
             ),
             _JUDGED,

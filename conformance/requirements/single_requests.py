@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import ApiKey, RawRequest, Step
+from conformance.sequential.steps import ApiKey, BrokerSetting, RawRequest, Step
 from conformance.sequential.strategies import script
 
 _JOIN: Final = {
@@ -21,6 +21,10 @@ _JOIN: Final = {
 }
 _MEMBER_ID_REQUIRED_SINCE: Final = 4
 """The version of JoinGroup since which a new member first receives its id (KIP-394)."""
+_SESSION_MIN: Final = "group.min.session.timeout.ms"
+_SESSION_MAX: Final = "group.max.session.timeout.ms"
+_TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
+_INT_MAX: Final = 2**31 - 1
 _NO_TRANSACTION: Final = {"transactional_id": "trial", "producer_id": 7, "producer_epoch": 0, "committed": True}
 _END_TXN: Final = RawRequest(ApiKey.END_TXN, _NO_TRANSACTION, ("INVALID_PRODUCER_ID_MAPPING",))
 
@@ -42,12 +46,18 @@ REQUIREMENTS: Final = (
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
         "JoinGroup with a session timeout below group.min.session.timeout.ms or above group.max.session.timeout.ms "
-        "returns INVALID_SESSION_TIMEOUT; with a session timeout between them it does not.",
-        (sources.PROTOCOL_ERRORS,),
-        _join("UNKNOWN_MEMBER_ID", member_id="unknown"),
-        _join("INVALID_SESSION_TIMEOUT", session_timeout=1),
-        _join("INVALID_SESSION_TIMEOUT", session_timeout=0),
-        _join("INVALID_SESSION_TIMEOUT", session_timeout=2**31 - 1),
+        "returns INVALID_SESSION_TIMEOUT; with one of these or a session timeout between them it does not. The limits "
+        "are those that DescribeConfigs returns.",
+        (
+            sources.SESSION_TIMEOUT_MIN,
+            sources.SESSION_TIMEOUT_MAX,
+            sources.KIP_133,
+            sources.PROTOCOL_ERRORS,
+        ),
+        _join("UNKNOWN_MEMBER_ID", member_id="unknown", session_timeout=BrokerSetting(_SESSION_MIN, 30_000)),
+        _join("UNKNOWN_MEMBER_ID", member_id="unknown", session_timeout=BrokerSetting(_SESSION_MAX, 30_000)),
+        _join("INVALID_SESSION_TIMEOUT", session_timeout=BrokerSetting(_SESSION_MIN, 1, plus=-1)),
+        _join("INVALID_SESSION_TIMEOUT", session_timeout=BrokerSetting(_SESSION_MAX, _INT_MAX, plus=1)),
     ),
     _requirement(
         "groups/new-member-receives-its-id-first",
@@ -59,12 +69,13 @@ REQUIREMENTS: Final = (
     _requirement(
         "transactions/too-long-timeout-is-rejected",
         "InitProducerId with a transaction timeout above transaction.max.timeout.ms, or not above 0, returns "
-        "INVALID_TRANSACTION_TIMEOUT. With a timeout between 0 and this maximum it returns NONE.",
-        (sources.KIP_98, sources.PROTOCOL_ERRORS),
+        "INVALID_TRANSACTION_TIMEOUT. With a timeout above 0 up to this maximum it returns NONE. The maximum is "
+        "the one that DescribeConfigs returns.",
+        (sources.TRANSACTION_TIMEOUT_MAX, sources.KIP_98, sources.KIP_133, sources.PROTOCOL_ERRORS),
         _END_TXN,
-        _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=2**31 - 1),
+        _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=BrokerSetting(_TRANSACTION_MAX, _INT_MAX, plus=1)),
         _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=0),
-        _begin("NONE", transaction_timeout=1_000),
+        _begin("NONE", transaction_timeout=BrokerSetting(_TRANSACTION_MAX, 1_000)),
     ),
     _requirement(
         "transactions/empty-id-is-rejected",

@@ -352,11 +352,15 @@ _ROWS: Final = (
 )
 
 
+_LISTS_OF_USERS: Final = frozenset({"users", "deletions", "upsertions"})
+"""Lists of a request whose elements are named after users."""
+
+
 def _names_topic(value: Any) -> bool:
     """Whether a request has the script's topic at any depth."""
     if isinstance(value, Mapping):
         named = (value.get(name) for name in ("name", "topic", "resource_name"))
-        return "trial" in named or any(map(_names_topic, value.values()))
+        return "trial" in named or any(_names_topic(value[name]) for name in value.keys() - _LISTS_OF_USERS)
     return isinstance(value, tuple) and any(map(_names_topic, value))
 
 

@@ -229,7 +229,8 @@ class _Experiment:
         for run in present:
             if run is baseline:
                 continue
-            found = differences(baseline.target.name, responses[run.target.name], responses[baseline.target.name])
+            ours, theirs = responses[run.target.name], responses[baseline.target.name]
+            found = differences(baseline.target.name, script.steps, ours, theirs)
             self._note(run, found)
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
             finding = self._judge_differences(script, found)
@@ -327,7 +328,7 @@ class _Experiment:
             if run.baseline is None:
                 return replace(self._judge(run, script, responses), steps=steps)
             theirs = run.baseline.session.run(script)
-            found = differences(run.baseline.target.name, responses, theirs)
+            found = differences(run.baseline.target.name, script.steps, responses, theirs)
             return replace(self._judge_differences(script, found), steps=steps)
         except TargetDown as error:
             if run.goes_down:

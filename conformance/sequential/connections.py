@@ -70,15 +70,15 @@ class Connections:
         return tuple(self._target.nodes)
 
     def client(self, node_id: int | None = None) -> RawClient:
-        """Return the connection to a node; to the first node for None or an id that the target does not have."""
-        node = self._node(node_id)
+        """Return the connection to a node (see `node`)."""
+        node = self.node(node_id)
         if node.id not in self._clients:
             self._clients[node.id] = self.fresh_client(node_id)
         return self._clients[node.id]
 
     def fresh_client(self, node_id: int | None = None, client_id: str | None = CLIENT_ID) -> RawClient:
         """Return a new connection, to be closed by the caller."""
-        node = self._node(node_id)
+        node = self.node(node_id)
         return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
     def memory_growth_bytes(self) -> int:
@@ -96,7 +96,8 @@ class Connections:
         except psutil.NoSuchProcess:
             return 0
 
-    def _node(self, node_id: int | None) -> Node:
+    def node(self, node_id: int | None) -> Node:
+        """Return the node with this id; the first node for None or an id that the target does not have."""
         return next((node for node in self.nodes if node.id == node_id), self.nodes[0])
 
     def live(self, timeout_s: float) -> bool:

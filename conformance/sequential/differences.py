@@ -13,19 +13,38 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from conformance.sequential.judging import kind_of
 from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS, Response
+from conformance.sequential.steps import (
+    AwaitTopic,
+    CreateTopic,
+    Fetch,
+    ListOffsets,
+    LongPoll,
+    OffsetForLeaderEpoch,
+    Produce,
+    RawRequest,
+    Step,
+)
 from linearizability.finding import Difference
 
-COSMETIC_FIELDS: Final[Mapping[str, str]] = {
-    "size": "bytes of a fetch response: the broker may choose batches and compression",
-    "record_errors": "the list of invalid records of a rejected batch is informational",
-    "leader_epochs": "a cluster may have had elections before the script",
-    "leader_epoch": "a cluster may have had elections before the script",
-    "log_start_offset": "in a produce response; a fetch below it is OFFSET_OUT_OF_RANGE",
-    "explained": "whether errors have messages",
-    "replication_factor": "the script does not request a specific one",
+_ELECTED = "a cluster may have had elections before the script"
+_SIZE = "bytes of a fetch response: the broker may choose batches and compression"
+
+COSMETIC_FIELDS: Final[Mapping[type[Step], Mapping[str, str]]] = {
+    Produce: {
+        "record_errors": "the list of invalid records of a rejected batch is informational",
+        "log_start_offset": "a fetch below it is OFFSET_OUT_OF_RANGE",
+    },
+    Fetch: {"size": _SIZE, "leader_epochs": _ELECTED},
+    LongPoll: {"size": _SIZE, "leader_epochs": _ELECTED},
+    ListOffsets: {"leader_epoch": _ELECTED},
+    OffsetForLeaderEpoch: {"leader_epoch": _ELECTED},
+    AwaitTopic: {"leader_epochs": _ELECTED},
+    CreateTopic: {"replication_factor": "the script does not request a specific one"},
+    RawRequest: {"explained": "whether errors have messages"},
 }
-"""Fields on which no client acts, each with the reason."""
+"""By kind of step, the fields of its response on which no client acts, each with the reason."""
 
 
 class Severity(StrEnum):
@@ -36,15 +55,16 @@ class Severity(StrEnum):
     SEMANTIC = "semantic"
 
 
-def severity(field: str, here: Response, there: Response) -> Severity:
-    """Return the severity of one field's difference between two responses to one step."""
+def severity(kind: type[Step], field: str, here: Response, there: Response) -> Severity:
+    """Return the severity of one field's difference between two responses to one step of this kind."""
     if field in NO_RESPONSE_FIELDS:
         return Severity.SEMANTIC
     if field in ERROR_FIELDS:
         return Severity.ERROR_CODE
     ours, theirs = map(_errors, (here, there))
     both_failed = ours == theirs and "NONE" not in ours and len(ours) > 0
-    return Severity.WIRE_COSMETIC if both_failed or field in COSMETIC_FIELDS else Severity.SEMANTIC
+    is_cosmetic = both_failed or field in COSMETIC_FIELDS.get(kind, {})
+    return Severity.WIRE_COSMETIC if is_cosmetic else Severity.SEMANTIC
 
 
 def _errors(response: Response) -> tuple[str, ...]:
@@ -52,10 +72,12 @@ def _errors(response: Response) -> tuple[str, ...]:
     return tuple(response.get("errors", (response.get("error", "NONE"),)))
 
 
-def differences(other_target: str, here: Sequence[Response], there: Sequence[Response]) -> list[Difference]:
-    """Return the differences between two targets' responses to the same script; steps count from 1."""
+def differences(
+    other_target: str, steps: Sequence[Step], here: Sequence[Response], there: Sequence[Response]
+) -> list[Difference]:
+    """Return the differences between two targets' responses to the same steps, which count from 1."""
     found = []
-    for number, (ours, theirs) in enumerate(zip(here, there, strict=True), start=1):
+    for number, (step, ours, theirs) in enumerate(zip(steps, here, there, strict=True), start=1):
         for field in sorted(ours.keys() | theirs.keys()):
             absent = field not in ours or field not in theirs
             if absent and field not in NO_RESPONSE_FIELDS:
@@ -64,7 +86,7 @@ def differences(other_target: str, here: Sequence[Response], there: Sequence[Res
                 found.append(
                     Difference(
                         other_target=other_target,
-                        severity=severity(field, ours, theirs),
+                        severity=severity(kind_of(step), field, ours, theirs),
                         step=number,
                         here=_text(field, ours),
                         there=_text(field, theirs),

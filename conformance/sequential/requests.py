@@ -75,6 +75,8 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
             return names.nth_topic_id(value)
         case int() if field in _DURATIONS:
             return milliseconds(value)
+        case int() if field == "committed_metadata":
+            return "m" * value
     return value
 
 

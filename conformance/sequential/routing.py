@@ -16,6 +16,7 @@ from conformance.sequential.connections import Connections, version_for
 from conformance.sequential.layout import build
 from conformance.sequential.response import Response
 from conformance.sequential.responses import normalise
+from conformance.sequential.setting_values import names_of_settings, with_settings
 from conformance.sequential.steps import (
     TOPIC,
     CreateTopic,
@@ -27,6 +28,7 @@ from conformance.sequential.steps import (
     Step,
 )
 from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey, api_name, request_schema
 from fixtures.clients.raw import RawClient, RawClientError, UnsupportedApi
 from fixtures.targets.target import Node
@@ -123,7 +125,16 @@ class Routing:
         """Return the message of a step in the newest version that both sides support, or in the step's version."""
         key = requests.api_key(step)
         version = version_for(client, key, getattr(step, "version", None))
+        step = self._with_settings(step) if isinstance(step, RawRequest) else step
         return requests.request(step, request_schema(key, version), self._symbols)
+
+    def _with_settings(self, step: RawRequest) -> RawRequest:
+        """Return the request with the settings that its destination describes in place of their placeholders."""
+        names = tuple(names_of_settings(step.fields))
+        if not names:
+            return step
+        node = self._connections.node(self.destination(step))
+        return with_settings(step, broker_settings(self._connections.client(node.id), node.id, names))
 
     def destination(self, step: Step) -> int | None:
         """Return the id of the broker to which a client sends a request; None for the first one."""

@@ -9,11 +9,10 @@ from typing import Final
 from conformance.sequential import timeouts
 from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.model import expected
-from conformance.sequential.model.groups import METADATA_LENGTH_MAX
 from conformance.sequential.pinned import pinned, with_unlimited_retention, without_automatic_creation
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
-from conformance.sequential.steps import AfterCleanup, OffsetCommit, Script
+from conformance.sequential.steps import AfterCleanup, Script
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
@@ -22,9 +21,6 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
 _FIRST_CHECK: Final = "log.initial.task.delay.ms"
 """The time from the start of a broker to its first check of the logs."""
-_METADATA_MAX: Final = "offset.metadata.max.bytes"
-_LONG_METADATA: Final = 10
-"""Metadata from this length on may be longer than a broker permits."""
 _CREATES: Final = "auto.create.topics.enable"
 
 
@@ -76,16 +72,6 @@ class Session:
         script = without_automatic_creation(script) if self._creates_topics else script
         return pinned(with_unlimited_retention(script), self._pinned_settings)
 
-    def _require_metadata_limit(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the script commits long metadata, and the limit is not Kafka's default."""
-        commits = (step for step in script.steps if isinstance(step, OffsetCommit))
-        if all(len(step.metadata) < _LONG_METADATA for step in commits):
-            return
-        node, limit = self._connections.nodes[0].id, str(METADATA_LENGTH_MAX)
-        found = broker_settings(self._connections.client(), node, (_METADATA_MAX,)).get(_METADATA_MAX) or limit
-        if found != limit:
-            raise UnsupportedApi(f"{_METADATA_MAX} is {found}, and the scripts are written for {limit}")
-
     def _require_frequent_cleanup(self, script: Script) -> None:
         """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described.
 
@@ -105,7 +91,6 @@ class Session:
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         script = self.pinned(script)
-        self._require_metadata_limit(script)
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
         run = ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}", self._checks_logs_from_s)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 OPEN_FILES_MAX = 512
 _PARALLEL_FLUSHES_MAX = 16
+_PARTS_PER_WRITE_MAX = os.sysconf("SC_IOV_MAX")
 _MODE = 0o644
 _DELETED = ".deleted"
 
@@ -64,7 +65,7 @@ class FileDisk:
         """Append to a file, which is created if it does not exist. If a write fails halfway, its bytes are removed."""
         descriptor = self._descriptor(path, os.O_CREAT)
         size_bytes = sum(map(len, parts))
-        written = os.writev(descriptor, parts) if size_bytes else 0
+        written = os.writev(descriptor, parts[:_PARTS_PER_WRITE_MAX]) if size_bytes else 0
         if written < size_bytes:
             self._write_rest(descriptor, memoryview(b"".join(parts))[written:], written)
 

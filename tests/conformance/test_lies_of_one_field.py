@@ -12,6 +12,7 @@ from kio.schema.metadata.v12.request import MetadataRequest
 
 from conformance.registry import REQUIREMENTS
 from conformance.sequential import timeouts
+from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api
 from tests.conformance.tamperings import records_altered
@@ -80,6 +81,14 @@ def _inherited(name: str, **changes: Any) -> Any:
         return replace(config, **changes) if config.name == name and config.config_source != 1 else config
 
     return change
+
+
+def _requires_generation_of_members(request: Any, forward: Any) -> Any:
+    """Reject commits with a member id and without generation."""
+    if api(request) == "OffsetCommit" and getattr(request, "member_id", ""):
+        field = next(name for name in ("generation_id", "generation_id_or_member_epoch") if hasattr(request, name))
+        return forward(replace(request, **{field: 1}))
+    return forward(request)
 
 
 def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
@@ -153,6 +162,16 @@ LIES = {
         configs(_inherited("message.max.bytes", value="1000000")),
         "message.max.bytes 1000000 DEFAULT_CONFIG, but the default is 1048588",
     ),
+    "longer limit": Lie(
+        "groups/oversize-metadata-is-rejected",
+        configs(_inherited("offset.metadata.max.bytes", value="5000")),
+        "errors was ('OFFSET_METADATA_TOO_LARGE',), not ('NONE',)",
+    ),
+    "shorter limit": Lie(
+        "groups/oversize-metadata-is-rejected",
+        configs(_inherited("offset.metadata.max.bytes", value="4000")),
+        "errors was ('NONE',), not ('OFFSET_METADATA_TOO_LARGE',)",
+    ),
     "log start": Lie(
         "offsets/delete-records-moves-log-start",
         altered_responses("Produce", _log_start_one_more),
@@ -168,6 +187,11 @@ LIES = {
     ),
     "sequence": Lie("idempotence/batches-keep-their-producer", records_altered(_sequence_one_more), "producers"),
     "coordinator": Lie("groups/only-the-coordinator-serves", _another_coordinator, "NOT_COORDINATOR"),
+    "generation": Lie(
+        "groups/commit-from-unknown-member-is-rejected",
+        _requires_generation_of_members,
+        "OffsetCommit: error was UNKNOWN_MEMBER_ID, not NONE",
+    ),
     "offline replicas": Lie(
         "metadata/every-broker-returns-the-same",
         partitions_described(
@@ -190,3 +214,30 @@ def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path,
         finding = check(requirement, proxy, tmp_path)
     assert finding.verdict is Verdict.VIOLATION, finding.reason
     assert lie.named in finding.reason
+
+
+LIMITS = {
+    "group.min.session.timeout.ms": "groups/session-timeout-out-of-bounds-is-rejected",
+    "group.max.session.timeout.ms": "groups/session-timeout-out-of-bounds-is-rejected",
+    "transaction.max.timeout.ms": "transactions/too-long-timeout-is-rejected",
+}
+"""Limits that the reference broker lacks, with the requirement that compares them with their effect."""
+
+
+@pytest.mark.java
+def test_a_false_limit_of_apache_kafka_is_a_violation(tmp_path):
+    requirements = {each.id: each for each in REQUIREMENTS}
+    with parse_target("apache-kafka:4.3.1", nodes=1) as kafka:
+        for name, requirement in LIMITS.items():
+            for factor in (0.5, 2):
+                described = configs(_multiplied(name, factor))
+                with TamperingProxy(kafka, described) as proxy:
+                    finding = check(requirements[requirement], proxy, tmp_path)
+                assert finding.verdict is Verdict.VIOLATION, (name, factor)
+
+
+def _multiplied(name: str, factor: float) -> Any:
+    def change(config: Any) -> Any:
+        return replace(config, value=str(int(int(config.value) * factor))) if config.name == name else config
+
+    return change

@@ -108,6 +108,16 @@ def test_open_files_do_not_exceed_the_limit(tmp_path):
     assert open_files() == before
 
 
+@pytest.mark.parametrize("empty", [0, 2000])
+def test_more_parts_than_one_write_can_have_are_appended(empty, tmp_path):
+    disk = FileDisk(tmp_path)
+    disk.append("a", b"begin")
+    parts = [b""] * empty + [bytes([number % 256]) for number in range(3000)]
+    disk.append("a", *parts)
+    assert disk.read("a", 0, 5000) == b"begin" + b"".join(parts)
+    disk.close()
+
+
 def test_partial_write_is_truncated(tmp_path):
     """The file-size limit of the process simulates a full disk."""
     disk = FileDisk(tmp_path)

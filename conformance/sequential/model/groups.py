@@ -1,14 +1,9 @@
 """Model of OffsetCommit and OffsetFetch of a group without members (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
-from typing import Final
-
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import CommittedOffset, ModelCluster
 from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
-
-METADATA_LENGTH_MAX: Final = 4096
-"""Kafka's default of `offset.metadata.max.bytes`."""
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
@@ -21,8 +16,6 @@ def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
         return {"error": unknown_partition(cluster, step)}
     if step.generation >= 0:
         return {"error": "UNKNOWN_MEMBER_ID"}
-    if len(step.metadata) > METADATA_LENGTH_MAX:
-        return {"error": "OFFSET_METADATA_TOO_LARGE"}
     key = (step.group, cluster.topics[step.topic].id, step.partition)
     cluster.committed[key] = CommittedOffset(step.offset, step.leader_epoch, step.metadata)
     return {"error": "NONE"}

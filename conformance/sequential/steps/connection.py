@@ -74,12 +74,27 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerSetting:
+    """Placeholder in a `RawRequest` for a number: a setting, as the broker that receives the request describes it.
+
+    :ivar otherwise: the number if the broker does not describe the setting.
+    :ivar plus: the difference from the setting.
+    :ivar at_most: the highest number that the field can have. A script with a higher one is not applicable.
+    """
+
+    name: str
+    otherwise: int
+    plus: int = 0
+    at_most: int = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
 class RawRequest(Step):
     """A request given field by field, if no other step can express it, and the errors of its response.
 
     The fields are named as in kio. A string that begins with `trial` is a topic or group of the script. A
-    number as `topic_id` is an index as in `MetadataById`. A request for a partition is sent to the leader of `topic`
-    and `partition`.
+    number as `topic_id` is an index as in `MetadataById`, and one as `committed_metadata` is a length. A request for a
+    partition is sent to the leader of `topic` and `partition`.
 
     :ivar errors: all error codes of the response, in any order, NONE included.
     :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.

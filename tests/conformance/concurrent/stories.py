@@ -42,15 +42,15 @@ class Story:
         op_id = self.call("produce", begin, end, error, acks=acks, partition=partition, **columns)
         self._record(op_id, "send", value, offset if error is None else None, None, partition)
 
-    def replica(self, node, *entries, partition=0):
+    def replica(self, node, *entries, partition=0, topic=TOPIC):
         """Add the log of a node: (value, leader epoch) from offset 0 on."""
-        op_id = self.call("read_replica", 50, 51, node=node, partition=partition)
+        op_id = self.call("read_replica", 50, 51, node=node, topic=topic, partition=partition)
         for offset, (value, epoch) in enumerate(entries):
-            self._record(op_id, "read", value, offset, epoch, partition)
+            self._record(op_id, "read", value, offset, epoch, partition, topic)
 
-    def _record(self, op_id, direction, value, offset, epoch, partition):
+    def _record(self, op_id, direction, value, offset, epoch, partition, topic=TOPIC):
         row = {"op_id": op_id, "direction": direction, "value": value, "offset": offset, "leader_epoch": epoch}
-        self.rows["records"].append(row | {"topic": TOPIC, "partition": partition, "timestamp_ms": 1000 + value})
+        self.rows["records"].append(row | {"topic": topic, "partition": partition, "timestamp_ms": 1000 + value})
 
     def metadata(self, at, leader, epoch, isr, *, node=1, partition=0, topic=TOPIC):
         self._state("metadata", at, node, topic, partition, leader=leader, leader_epoch=epoch, isr=list(isr))

@@ -5,7 +5,10 @@ anomalies of the checkers (lost and divergent records) have their own tests.
 """
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from conformance.concurrent.cluster_checks import _decreases
 from conformance.concurrent.fault_requirements import ROWS
 from linearizability.judgement import Verdict
 from tests.conformance.concurrent import stories
@@ -322,3 +325,48 @@ def test_a_record_need_not_be_visible_if_no_high_watermark_was_requested_after_t
     story = valid_story(row)
     story.drop_states(15)
     assert findings(row, story) == []
+
+
+def test_replicas_of_a_topic_without_damage_are_not_compared():
+    row = BY_ID["storage/crashed-log-is-recovered"]
+    story = valid_story(row)
+    story.replica(1, (0, 0), topic="u")
+    story.replica(2, topic="u")
+    assert findings(row, story) == []
+
+
+_INTERVALS = st.tuples(st.integers(0, 20), st.integers(0, 5), st.none() | st.integers(0, 9))
+
+
+@given(st.lists(_INTERVALS))
+def test_a_decrease_is_a_lower_value_than_the_highest_of_all_responses_received_before(intervals):
+    rows = [{"asked_ns": at, "answered_ns": at + took, "value": value} for at, took, value in intervals]
+    expected = []
+    for row in (row for row in rows if row["value"] is not None):
+        before = [other["value"] or 0 for other in rows if other["answered_ns"] < row["asked_ns"]]
+        if row["value"] < max(before, default=0):
+            expected.append((max(before), row["value"]))
+    assert sorted(_decreases(rows, "value")) == sorted(expected)
+
+
+_ALL, _LEADER, _FAILED = (-1, None), (1, None), (-1, "REQUEST_TIMED_OUT")
+
+
+@pytest.mark.parametrize(
+    ("produces", "is_judged"),
+    [
+        ([_ALL], True),
+        ([_LEADER], False),
+        ([_FAILED], False),
+        ([_LEADER, _ALL], True),
+        ([_ALL, _LEADER], False),
+    ],
+)
+def test_a_partition_with_records_that_may_not_be_replicated_is_not_idle(produces, is_judged):
+    story = stories.followers_cut_off()
+    for number, (acks, error) in enumerate(produces, start=1):
+        begin = 0.4 + number / 10
+        story.produce(begin, begin + 0.05, 10 + number, number, error, partition=1, acks=acks)
+    story.change_states(9, {"partition": 1}, isr=[1])
+    found = findings(BY_ID["replication/idle-follower-stays-in-isr"], story)
+    assert {each.verdict for each in found} == {Verdict.VIOLATION if is_judged else Verdict.UNKNOWN}

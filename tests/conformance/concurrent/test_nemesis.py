@@ -204,9 +204,10 @@ def test_a_fault_of_a_node_without_process_control_ends_the_script(target):
     assert target.done[-2:] == ["heal 3->2", "cut 3->2]"]
 
 
-def test_a_request_without_a_running_node_ends_the_script(target):
+@pytest.mark.parametrize("move", [ElectLeader(), AwaitBrokers(3)])
+def test_a_request_without_a_running_node_ends_the_script(target, move):
     with pytest.raises(ScriptNotRunError, match="no node is up"):
-        make(target, *(Begin(Kill(node)) for node in (1, 2, 3)), ElectLeader())
+        make(target, *(Begin(Kill(node)) for node in (1, 2, 3)), move)
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
