@@ -1,4 +1,4 @@
-"""Coverage of each attempt, by functions of the core and lines of mutants, and the priority of attempts for a mutant.
+"""Coverage of each attempt, by functions of the core and their lines, and the priority of attempts for a mutant.
 
 Coverage is measured once on the clean core, with Python's tracing hook, and line by line only in functions with
 mutants. A function that no attempt runs is a hole: no mutant in it can be detected.
@@ -7,7 +7,7 @@ mutants. A function that no attempt runs is a hole: no mutant in it can be detec
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,26 +21,30 @@ from chaos.mutants.sample import PACKAGE
 
 Function = tuple[str, str]
 """Module and qualified name of a function."""
-Line = tuple[str, int]
-"""Module and number of a line."""
 Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 _SECONDS_MAX: Final = 600.0
 """Limit for one attempt, which usually takes some seconds."""
+_RUNS_OF_A_LINE: Final = 4
+"""Number of attempts that run each line of a mutant's function before any others are made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Coverage:
-    """Functions and lines that one attempt runs, and its processor time."""
+    """Functions that one attempt runs, the lines that it runs of functions with mutants, and its processor time."""
 
     name: str
     functions: frozenset[Function]
-    lines: frozenset[Line]
+    lines: Mapping[Function, frozenset[int]]
     seconds: float
+
+    def lines_of(self, functions: Iterable[Function]) -> frozenset[int]:
+        """Return the numbers of the lines of some functions of a module that the attempt runs."""
+        return frozenset[int]().union(*(self.lines.get(function, ()) for function in functions))
 
 
 def measure(names: Iterable[str], mutants: Iterable[Mutant], workers: int) -> Iterator[Coverage]:
-    """Make each attempt once, in worker processes, and yield the functions and the lines of mutants that it runs."""
+    """Make each attempt once, in worker processes, and yield its coverage."""
     lines: defaultdict[str, set[int]] = defaultdict(set)
     for mutant in mutants:
         lines[mutant.module].add(mutant.line)
@@ -50,7 +54,7 @@ def measure(names: Iterable[str], mutants: Iterable[Mutant], workers: int) -> It
 
 
 def _unmeasured(name: str) -> Coverage:
-    return Coverage(name, frozenset(), frozenset(), _SECONDS_MAX)
+    return Coverage(name, frozenset(), {}, _SECONDS_MAX)
 
 
 def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
@@ -59,13 +63,14 @@ def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
     modules: dict[CodeType, str] = {}
     own: dict[CodeType, set[int]] = {}
     missing: dict[CodeType, set[int]] = {}
-    """Lines with mutants in each function that ran (`own`), and those of them that did not run (`missing`)."""
+    """Lines of each function with mutants that ran (`own`), and those of them that did not run (`missing`)."""
 
     def trace(frame: FrameType, _event: str, _argument: object) -> Trace | None:
         code = frame.f_code
         if code not in modules:
             module = modules[code] = frame.f_globals.get("__name__", "")
-            own[code] = wanted[module] & {line for *_, line in code.co_lines()} if module in wanted else set()
+            lines = {line for *_, line in code.co_lines() if line is not None}
+            own[code] = lines if module in wanted and wanted[module] & lines else set()
             missing[code] = set(own[code])
         return trace_line if missing[code] else None
 
@@ -83,8 +88,11 @@ def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
         sys.settrace(None)
         threading.settrace(None)
     functions = {(module, _plain(code.co_qualname)) for code, module in modules.items() if module.startswith(PACKAGE)}
-    lines = {(modules[code], line) for code in own for line in own[code] - missing[code]}
-    return Coverage(name, frozenset(functions), frozenset(lines), time.process_time() - began)
+    ran: defaultdict[Function, frozenset[int]] = defaultdict(frozenset)
+    for code, lines in own.items():
+        if lines:
+            ran[modules[code], _plain(code.co_qualname)] |= lines - missing[code]
+    return Coverage(name, frozenset(functions), dict(ran), time.process_time() - began)
 
 
 def _plain(qualname: str) -> str:
@@ -95,21 +103,45 @@ def _plain(qualname: str) -> str:
 def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
     """Return the attempts by priority: those that run the mutant's line, then its function, then all others.
 
-    Similar attempts kill the same mutants. So the next attempt in each group is the one with the most new functions
-    per second: functions that no earlier attempt of the group has run. If no attempt has any, the remaining attempts
-    are ordered again in the same way. Attempts without functions come last.
+    An attempt that runs a line of the function that few others run comes first: a changed condition shows in the branch
+    that is seldom taken. Similar attempts kill the same mutants. So the next attempt in each group is the one with the
+    most new functions per second: functions that no earlier attempt of the group has run. If no attempt has any, the
+    remaining attempts are ordered again in the same way. Attempts without functions come last.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
     runs_line, runs_function, runs_neither = list[Coverage](), list[Coverage](), list[Coverage]()
     for coverage in coverages:
-        if (mutant.module, mutant.line) in coverage.lines:
+        if mutant.line in coverage.lines_of(outer):
             runs_line.append(coverage)
         elif outer & coverage.functions:
             runs_function.append(coverage)
         else:
             runs_neither.append(coverage)
-    return [*_diverse_first(runs_line), *_diverse_first(runs_function), *_diverse_first(runs_neither)]
+    rare = list(_rare_first(runs_line, outer))
+    others = [coverage for coverage in runs_line if coverage.name not in rare]
+    return [*rare, *_diverse_first(others), *_diverse_first(runs_function), *_diverse_first(runs_neither)]
+
+
+def _rare_first(coverages: Sequence[Coverage], functions: Iterable[Function]) -> Iterator[str]:
+    """Yield attempts until each line of the functions was run `_RUNS_OF_A_LINE` times, rare lines first.
+
+    An attempt counts by its lines that were not run often enough yet, each by the share of attempts that run it.
+    """
+    left = {coverage: coverage.lines_of(functions) for coverage in coverages}
+    attempts = Counter(line for lines in left.values() for line in lines)
+    runs = Counter[int]()
+
+    def value(coverage: Coverage) -> float:
+        needed = (line for line in left[coverage] if runs[line] < _RUNS_OF_A_LINE)
+        return sum(1 / attempts[line] for line in needed) / coverage.seconds
+
+    while left:
+        best = max(left, key=value)
+        if not value(best):
+            return
+        yield best.name
+        runs.update(left.pop(best))
 
 
 def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
