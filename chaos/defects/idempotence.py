@@ -215,9 +215,9 @@ def count_sequences_without_end(sequence: int) -> int:
     "duplicate",
 )
 def wrap_sequences_one_too_late(self: BatchHeader) -> int:
-    """The last sequence of a batch that passes 2147483647 is one too low.
+    """If the sequences of a batch wrap to 0, its last sequence is computed one too low.
 
-    The next batch of that producer does not follow it.
+    The next batch of that producer is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
     last = self.base_sequence + self.last_offset_delta
     return last if last < _SEQUENCES else last - _SEQUENCES - 1

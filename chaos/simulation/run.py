@@ -64,7 +64,7 @@ IN_VIRTUAL_TIME = {
     "controller.quorum.retry.backoff.ms": "100",
     "metadata.max.idle.interval.ms": "5000",
     "initial.broker.registration.timeout.ms": "60000",
-    "producer.id.expiration.check.interval.ms": "1",
+    "producer.id.expiration.check.interval.ms": "1000",
 }
 """Properties that differ from trials on real processes. With Kafka's default interval of half a second, NoOp records of
 the metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,

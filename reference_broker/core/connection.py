@@ -12,6 +12,8 @@ connects at the first `Send`, and reports a disconnection (`Channels.lost`).
 from dataclasses import dataclass
 
 DEFAULT_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+"""Default of the controller listener; `controller.listener.names` may have another name."""
 LOOPBACK = bytes((127, 0, 0, 1))
 
 

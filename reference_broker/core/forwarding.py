@@ -25,15 +25,24 @@ _RETRY_BACKOFF_MS = 50
 
 def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
     """Forward a request and relay the response. This is the handler of every forwarded API."""
-    return forward(broker, request, lambda response: broker.runtime.relay(request, response), now)
+
+    def on_response(response: bytes) -> None:
+        broker.runtime.relay(request, response)
+
+    def on_error(response: Any) -> None:
+        broker.runtime.respond(request, response)
+
+    return forward(broker, request, on_response, on_error, now)
 
 
-def forward(broker: Broker, request: Request, on_response: Callable[[bytes], None], now: Now) -> RequestOutcome:
+def forward(
+    broker: Broker, request: Request, on_response: Callable[[bytes], None], on_error: Callable[[Any], None], now: Now
+) -> RequestOutcome:
     """Forward a request, and pass the controller's response, with its header, to `on_response`.
 
-    If the request cannot be forwarded, `on_response` is not called, and the client receives an error.
+    If the request cannot be forwarded, its error response is passed to `on_error` instead.
     """
-    _Forwarded(broker, request, on_response, now.monotonic_ms + _FORWARDING_TIMEOUT_MS).attempt(now)
+    _Forwarded(broker, request, on_response, on_error, now.monotonic_ms + _FORWARDING_TIMEOUT_MS).attempt(now)
     return RequestOutcome.DEFERRED
 
 
@@ -42,6 +51,7 @@ class _Forwarded:
     broker: Broker
     request: Request
     then: Callable[[bytes], None]
+    on_error: Callable[[Any], None]
     deadline_ms: int
 
     def attempt(self, now: Now) -> None:
@@ -49,13 +59,12 @@ class _Forwarded:
         self.broker.send_to_controller(FORWARDING, envelope, self._on_response, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
 
     def _on_response(self, response: Any, now: Now) -> None:
-        runtime = self.broker.runtime
         if response is None or response.error_code is ErrorCode.not_controller:
             if now.monotonic_ms < self.deadline_ms:
-                runtime.timers.set(now.monotonic_ms + _RETRY_BACKOFF_MS, self.attempt)
+                self.broker.runtime.timers.set(now.monotonic_ms + _RETRY_BACKOFF_MS, self.attempt)
             else:
-                runtime.respond(self.request, error_response(self.request, ErrorCode.request_timed_out))
+                self.on_error(error_response(self.request, ErrorCode.request_timed_out))
         elif response.response_data is None:
-            runtime.respond(self.request, error_response(self.request, ErrorCode.unknown_server_error))
+            self.on_error(error_response(self.request, ErrorCode.unknown_server_error))
         else:
             self.then(bytes(response.response_data))

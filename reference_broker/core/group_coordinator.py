@@ -4,7 +4,8 @@ Follows: org.apache.kafka.coordinator.group.GroupCoordinatorService.
 
 A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead that
 partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, the error is
-COORDINATOR_LOAD_IN_PROGRESS(14).
+COORDINATOR_LOAD_IN_PROGRESS(14). If a record cannot be decoded, loading fails (`CoordinatorLoaderImpl`). Then the error
+is NOT_COORDINATOR(16) until the next leader epoch, in which the partition is loaded again.
 
 A commit is appended with acks=all, and the response is sent when the records are committed. Errors of the partition are
 mapped to errors of the coordinator, most of which clients retry (`_COORDINATOR_ERRORS`).
@@ -17,7 +18,8 @@ from operator import mul
 from types import MappingProxyType
 
 from reference_broker.core.clock import Now
-from reference_broker.core.group_offsets import Commit, GroupOffsets
+from reference_broker.core.connection import Note
+from reference_broker.core.group_offsets import Commit, CoordinatorLoadError, GroupOffsets
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
@@ -108,13 +110,25 @@ class GroupCoordinator:
 
     def _load(self, offsets: GroupOffsets, now: Now) -> None:
         """Load the next piece of the log, and schedule the rest, so that other requests do not wait."""
-        if self._led.get(offsets.partition.index) is offsets:
+        index = offsets.partition.index
+        if self._led.get(index) is not offsets:
+            return
+        try:
             offsets.load_more()
-            if not offsets.is_loaded:
-                self._runtime.timers.set(now.monotonic_ms, lambda later: self._load(offsets, later))
+        except CoordinatorLoadError as error:
+            del self._led[index]
+            self._runtime.emit(Note(f"failed to load {CONSUMER_OFFSETS_TOPIC}-{index}: {error}"))
+            return
+        if not offsets.is_loaded:
+            self._runtime.timers.set(now.monotonic_ms, lambda later: self._load(offsets, later))
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Delete the offsets of deleted topics."""
+        """Delete the offsets of deleted topics.
+
+        As in Kafka, a partition that is being loaded is skipped: its coordinator rejects the deletion
+        (`CoordinatorRuntime.scheduleWriteAllOperation`). In Kafka its offsets then stay until they expire, here until
+        the next topic is deleted.
+        """
         if delta.deleted_topics or delta.everything:
             for offsets in tuple(self._led.values()):
                 if offsets.is_loaded:

@@ -24,6 +24,10 @@ Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
 _LOAD_SIZE_BYTES = 64 * 1024
 
 
+class CoordinatorLoadError(Exception):
+    """A record that cannot be decoded, so that the partition cannot be loaded."""
+
+
 class GroupOffsets:
     """Committed offsets by group, topic and partition."""
 
@@ -42,7 +46,10 @@ class GroupOffsets:
         return self._loaded_to >= self._load_to
 
     def load_more(self) -> None:
-        """Read the next piece of the log, and add its commits."""
+        """Read the next piece of the log, and add its commits.
+
+        :raises CoordinatorLoadError: a record cannot be decoded.
+        """
         batches = self.partition.log.read(self._loaded_to, _LOAD_SIZE_BYTES, self._load_to)
         for end_offset, commit in _commits(batches, self._loaded_to):
             self.appended(end_offset, [commit])
@@ -91,9 +98,20 @@ class GroupOffsets:
 
 
 def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit]]:
-    """Yield each commit from `from_offset` on, and the offset after its record. Other record types are ignored."""
-    for offset, record in decode_batches(batches):
-        if offset >= from_offset and record.key is not None:
-            commit = decode_offset_commit(record.key, record.value)
-            if commit is not None:
-                yield offset + 1, commit
+    """Yield each commit from `from_offset` on, and the offset after its record. Other record types are ignored.
+
+    :raises CoordinatorLoadError: a record cannot be decoded.
+    """
+    end_offset = from_offset
+    try:
+        for offset, record in decode_batches(batches):
+            if offset >= from_offset:
+                if record.key is None:
+                    raise ValueError("a record without a key")
+                commit = decode_offset_commit(record.key, record.value)
+                end_offset = offset + 1
+                if commit is not None:
+                    yield end_offset, commit
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise CoordinatorLoadError(f"the record at offset {end_offset} cannot be decoded: {detail}") from error

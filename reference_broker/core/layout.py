@@ -18,11 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reference_broker.core.configuration.key import InvalidConfigError
-from reference_broker.core.connection import DEFAULT_LISTENER
+from reference_broker.core.connection import CONTROLLER_LISTENER, DEFAULT_LISTENER
 from reference_broker.core.identity import Endpoint
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
-
-CONTROLLER_LISTENER = "CONTROLLER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,9 @@ class Layout:
             advertised=advertised if "broker" in roles else (),
             inter_broker_listener=properties.get("inter.broker.listener.name", DEFAULT_LISTENER),
             controller_listener=controller_listener,
-            voters=VoterSet(_voter(text) for text in _names(properties.get("controller.quorum.voters", ""))),
+            voters=VoterSet(
+                _voter(text, controller_listener) for text in _names(properties.get("controller.quorum.voters", ""))
+            ),
         )
         layout._check(node_id)
         return layout
@@ -101,9 +101,9 @@ def _endpoint(name: str, text: str) -> Endpoint:
     return Endpoint(listener, host.strip("[]"), int(port))
 
 
-def _voter(text: str) -> Voter:
+def _voter(text: str, listener: str) -> Voter:
     node_id, at, address = text.partition("@")
     host, colon, port = address.rpartition(":")
     if not (node_id.isdecimal() and at and host and colon and port.isdecimal() and int(port) < 2**16):
         raise InvalidConfigError(f"controller.quorum.voters: {text!r} is not ID@HOST:PORT")
-    return Voter(ReplicaKey(int(node_id)), host.strip("[]"), int(port))
+    return Voter(ReplicaKey(int(node_id)), host.strip("[]"), int(port), listener)

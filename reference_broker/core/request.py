@@ -40,4 +40,4 @@ class RequestOutcome(Enum):
     NO_RESPONSE = auto()
     """The request has no response (Produce with acks=0)."""
     CLOSE_CONNECTION = auto()
-    """The connection is closed. This is the only way to report an error of a request without a response."""
+    """The connection is closed. This is how an error of a Produce request with acks=0 is reported."""

@@ -84,7 +84,7 @@ class Runtime:
                 request.connection.busy = False
                 self.emit(Respond(request.connection, b""))
             case RequestOutcome.CLOSE_CONNECTION:
-                self.close_connection(request.connection, "a request without a response failed")
+                self.close_connection(request.connection, "a Produce request with acks=0 failed")
             case response:
                 self.respond(request, response)
 

@@ -24,6 +24,7 @@ _VERSION = struct.Struct(">h")
 _OFFSET_COMMIT = 1
 _LEGACY_OFFSET_COMMIT = 0
 _WITH_LEADER_EPOCH = 3
+_VALUE_VERSIONS = range(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,10 @@ def encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue | None) 
 
 
 def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
-    """Return the commit in a record, or None for the other record types of the topic."""
+    """Return the commit in a record, or None for the other record types of the topic.
+
+    :raises Exception: key or value is malformed; kio and `struct` raise different ones.
+    """
     if _VERSION.unpack_from(key)[0] not in {_OFFSET_COMMIT, _LEGACY_OFFSET_COMMIT}:
         return None
     return _decode(OffsetCommitKey, key), None if value is None else _decode_value(value)
@@ -91,6 +95,8 @@ def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitK
 
 def _decode_value(data: bytes) -> OffsetCommitValue:
     version = _VERSION.unpack_from(data)[0]
+    if version not in _VALUE_VERSIONS:
+        raise ValueError(f"a committed offset of version {version}")
     if version == _WITH_LEADER_EPOCH:
         value: OffsetCommitValue = _decode(OffsetCommitValue, data)
         return value

@@ -74,6 +74,21 @@ def _sized(content: bytes | None) -> tuple[bytes, ...]:
     return (_NULL,) if content is None else (varint(2 * len(content)), content)
 
 
+def complete_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each batch. The checksum is not verified.
+
+    :raises BatchError: a batch is incomplete or has another magic.
+    """
+    position = 0
+    while position < len(data):
+        header = BatchHeader.parse(data, position)
+        end = position + header.size_bytes
+        if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
+            raise BatchError(f"no complete batch at position {position}")
+        yield position, header
+        position = end
+
+
 def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
     """Yield offset and content of each record of complete batches, except control batches.
 
@@ -81,7 +96,7 @@ def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
 
     :raises BatchError: a batch is incomplete or cannot be decompressed.
     """
-    for position, header in _headers(data):
+    for position, header in complete_batches(data):
         if not header.is_control:
             end = position + header.size_bytes
             records = decompress(header, data[position + HEADER_SIZE_BYTES : end], _DECOMPRESSED_MAX_BYTES)
@@ -93,19 +108,7 @@ def next_offset(data: bytes) -> int:
 
     :raises BatchError: a batch is incomplete.
     """
-    return max(header.last_offset for _, header in _headers(data)) + 1
-
-
-def _headers(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each batch."""
-    position = 0
-    while position < len(data):
-        header = BatchHeader.parse(data, position)
-        end = position + header.size_bytes
-        if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
-            raise BatchError(f"no complete batch at position {position}")
-        yield position, header
-        position = end
+    return max(header.last_offset for _, header in complete_batches(data)) + 1
 
 
 def _records(header: BatchHeader, data: bytes | bytearray) -> Iterator[tuple[int, KeyValue]]:

@@ -6,13 +6,10 @@ memory is closed, and its client retries. So a client that sends half a request,
 other clients.
 """
 
-from collections.abc import Collection
 from typing import Protocol
 
 _OTHERS_BYTES = 16 * 1024 * 1024
 """Limit of the memory in addition to one request of the maximal size."""
-_COUNTED_MIN_BYTES = 1024 * 1024
-"""If a changed connection uses less than this, the total is not computed: the sum over all connections takes time."""
 
 
 class Holder(Protocol):
@@ -34,18 +31,33 @@ class ConnectionMemory:
 
     def __init__(self, request_max_bytes: int) -> None:
         self._max_bytes = request_max_bytes + _OTHERS_BYTES
+        self._held_bytes: dict[Holder, int] = {}
+        """What each connection held when it had last grown; it may hold less now."""
+        self._total_bytes = 0
 
-    def bound(self, changed: Holder, connections: Collection[Holder]) -> None:
-        """Close the largest connections until the rest is within the limit; called when `changed` has grown."""
-        if changed.held_bytes < _COUNTED_MIN_BYTES:
-            return
-        held_bytes = {holder: holder.held_bytes for holder in connections}
-        total_bytes = sum(held_bytes.values())
-        for holder in sorted(held_bytes, key=held_bytes.__getitem__, reverse=True):
-            if total_bytes <= self._max_bytes:
+    def bound(self, changed: Holder) -> None:
+        """Close the largest connections until the rest is within the limit; called when `changed` has grown.
+
+        The other connections are read only if the total of the known sizes exceeds the limit.
+        """
+        held_bytes = changed.held_bytes
+        self._total_bytes += held_bytes - self._held_bytes.get(changed, 0)
+        self._held_bytes[changed] = held_bytes
+        if self._total_bytes > self._max_bytes:
+            self._held_bytes = {holder: holder.held_bytes for holder in self._held_bytes}
+            self._total_bytes = sum(self._held_bytes.values())
+            self._close_largest()
+
+    def remove(self, closed: Holder) -> None:
+        """Stop counting a closed connection."""
+        self._total_bytes -= self._held_bytes.pop(closed, 0)
+
+    def _close_largest(self) -> None:
+        for holder in sorted(self._held_bytes, key=self._held_bytes.__getitem__, reverse=True):
+            if self._total_bytes <= self._max_bytes:
                 return
             holder.abort(
-                f"all connections hold {total_bytes:,} bytes of requests and unread responses,"
-                f" more than {self._max_bytes:,}; this one {held_bytes[holder]:,}"
+                f"all connections hold {self._total_bytes:,} bytes of requests and unread responses,"
+                f" more than {self._max_bytes:,}; this one {self._held_bytes[holder]:,}"
             )
-            total_bytes -= held_bytes[holder]
+            self.remove(holder)

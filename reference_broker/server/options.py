@@ -15,8 +15,7 @@ from typing import NoReturn
 
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
-from reference_broker.core.connection import DEFAULT_LISTENER
-from reference_broker.core.layout import CONTROLLER_LISTENER
+from reference_broker.core.connection import CONTROLLER_LISTENER, DEFAULT_LISTENER
 from reference_broker.server.errors import UsageError
 
 

@@ -66,11 +66,12 @@ class Shell:
     def remove(self, incoming: Incoming) -> None:
         """Remove a closed connection."""
         del self._incoming[incoming.connection]
+        self._memory.remove(incoming)
         self.node.disconnected(incoming.connection)
 
     def grown(self, incoming: Incoming) -> None:
         """Enforce the limit on the memory that all connections use, after one of them has grown."""
-        self._memory.bound(incoming, self._incoming.values())
+        self._memory.bound(incoming)
 
     def handle(self, incoming: Incoming, frame: bytes) -> None:
         """Pass a request to the core, and execute the effects."""

@@ -15,7 +15,7 @@ from random import Random
 from uuid import UUID
 
 from reference_broker.core.clock import Now
-from reference_broker.core.connection import DEFAULT_LISTENER, Channel
+from reference_broker.core.connection import CONTROLLER_LISTENER, DEFAULT_LISTENER, Channel
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
 from reference_broker.core.node import Node
@@ -26,7 +26,7 @@ from reference_broker.simulation.pipe import End, Pipe
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 
-CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", "CONTROLLER"
+CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", CONTROLLER_LISTENER
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 READY_MAX_MS = 60_000
 _LISTENERS = {port: name for name, port in PORTS.items()}

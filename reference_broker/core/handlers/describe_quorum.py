@@ -13,7 +13,7 @@ from typing import Any
 from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.messages import QuorumDescription, ReplicaDescription
-from reference_broker.core.quorum.wire_parts import CONTROLLER_LISTENER, METADATA_PARTITION
+from reference_broker.core.quorum.wire_parts import METADATA_PARTITION
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.errors import ErrorCode
@@ -101,7 +101,7 @@ def _nodes(node: ServingNode, request: Request) -> tuple[Any, ...]:
     return tuple(
         new.Node(
             node_id=voter.key.id,
-            listeners=(new.Listener(name=CONTROLLER_LISTENER, host=voter.host, port=voter.port),),
+            listeners=(new.Listener(name=voter.listener, host=voter.host, port=voter.port),),
         )
         for voter in known
     )

@@ -8,7 +8,8 @@ The active controller changes properties. The broker first validates the resourc
 - A broker resource must be this broker, or all brokers (the empty name). Another broker, read-only properties and
   invalid values: INVALID_REQUEST(42). List operations on a property that is not a list: INVALID_CONFIG(40).
 
-Invalid resources are not forwarded; the response combines their errors with the controller's results for the others.
+Invalid resources are not forwarded. The response combines their errors with the controller's results for the others
+(`reassembleIncrementalResponse`), or with the error of the forwarded request if forwarding fails.
 
 Gaps: groups, client metrics and loggers have no properties: INVALID_REQUEST(42).
 """
@@ -64,8 +65,7 @@ def _forward_rest(broker: Broker, request: Request, rejected: dict[int, Controll
     codec = client_codec(request_type)
     frame = codec.write(request.correlation_id, request.client_id or "", body)[4:]
 
-    def on_response(data: bytes) -> None:
-        _, response = codec.read(data)
+    def on_result(response: Any) -> None:
         by_resource = {(result.resource_type, result.resource_name): result for result in response.responses}
         results = [
             _error_result(request, resource, rejected[position])
@@ -75,7 +75,10 @@ def _forward_rest(broker: Broker, request: Request, rejected: dict[int, Controll
         ]
         broker.runtime.respond(request, _response(request, results))
 
-    return forwarding.forward(broker, replace(request, body=body, frame=frame), on_response, now)
+    def on_response(data: bytes) -> None:
+        on_result(codec.read(data)[1])
+
+    return forwarding.forward(broker, replace(request, body=body, frame=frame), on_response, on_result, now)
 
 
 def _response(request: Request, results: list[Any]) -> Any:

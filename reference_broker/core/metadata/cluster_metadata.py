@@ -4,7 +4,7 @@ Follows: org.apache.kafka.image.loader.MetadataLoader (KIP-500).
 
 Rules of this module:
 - Only committed records are applied: those below the quorum's high watermark. So no change of the image is ever undone.
-- If a committed record cannot be applied, the node must stop (`MetadataFaultError`).
+- If a committed batch is incomplete, or a record cannot be applied, the node must stop (`MetadataFaultError`).
 - Thousands of records are decoded in steps, and are applied together after the last step.
 - A snapshot replaces the image; references to an older image or its parts must not be kept across events.
 """
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.protocol.metadata_records import MetadataRecord, decode_metadata_record
-from reference_broker.protocol.record_batch import BatchHeader
-from reference_broker.protocol.records import decode_batches
+from reference_broker.protocol.record_batch import BatchError, BatchHeader
+from reference_broker.protocol.records import complete_batches, decode_batches
 from reference_broker.protocol.steps import Pace, Steps, finish
 
 _READ_SIZE_BYTES = 1024 * 1024
@@ -52,16 +52,16 @@ class ClusterMetadata:
         self._apply(finish(self._decode(data, Pace())))
 
     def advance(self, high_watermark: int) -> Steps[list[MetadataRecord]]:
-        """Decode the newly committed records in steps; then apply and return them."""
+        """Decode the newly committed records in steps; then apply and return them.
+
+        :raises MetadataFaultError: a batch is missing or incomplete, or a record cannot be decoded or applied.
+        """
         pace = Pace()
         decoded: list[MetadataRecord] = []
         last, size_bytes = None, 0
         next_offset = self.offset + 1
         while next_offset < high_watermark:
-            data = self._log.read(next_offset, _READ_SIZE_BYTES)
-            if not data or BatchHeader.parse(data).base_offset > next_offset:
-                raise MetadataFaultError(f"records are missing after offset {next_offset - 1}")
-            for batch, header in _batches(data, high_watermark):
+            for batch, header in self._read(next_offset, high_watermark):
                 if not header.is_control:
                     decoded += yield from self._decode(batch, pace)
                 last, next_offset = header, header.last_offset + 1
@@ -71,6 +71,20 @@ class ClusterMetadata:
             self.offset, self.timestamp_ms = last.last_offset, last.max_timestamp_ms
             self.applied_bytes += size_bytes
         return decoded
+
+    def _read(self, offset: int, high_watermark: int) -> Iterator[tuple[bytes, BatchHeader]]:
+        """Yield the next batches below the high watermark, which is always at the boundary of a batch.
+
+        :raises MetadataFaultError: a batch is missing or incomplete.
+        """
+        data = self._log.read(offset, _READ_SIZE_BYTES, high_watermark)
+        try:
+            if not data or BatchHeader.parse(data).base_offset > offset:
+                raise MetadataFaultError(f"records are missing after offset {offset - 1}")
+            for position, header in complete_batches(data):
+                yield data[position : position + header.size_bytes], header
+        except BatchError as error:
+            raise self._fault(error) from error
 
     def _decode(self, batches: bytes, pace: Pace) -> Steps[list[MetadataRecord]]:
         """Decode every record of a known type; a log written by Kafka may have others."""
@@ -95,14 +109,3 @@ class ClusterMetadata:
 
     def _fault(self, error: Exception) -> MetadataFaultError:
         return MetadataFaultError(f"after offset {self.offset}: {type(error).__name__}: {error}")
-
-
-def _batches(data: bytes, end_offset: int) -> Iterator[tuple[bytes, BatchHeader]]:
-    """Yield the batches below an offset; the high watermark is always at the boundary of a batch."""
-    position = 0
-    while position < len(data):
-        header = BatchHeader.parse(data, position)
-        if header.base_offset >= end_offset:
-            return
-        yield data[position : position + header.size_bytes], header
-        position += header.size_bytes

@@ -84,9 +84,12 @@ class QuorumLog:
         """Return the epoch of the record at an offset of the log."""
         return self._log.epochs.epoch_for_offset(offset)
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches from the one that contains `offset`; at least one, if there is any."""
-        return self._log.read(offset, max_bytes, self.end_offset)
+    def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
+        """Return whole batches from the one that contains `offset`; at least one, if there is any.
+
+        :param end_offset: the offset at which the last batch ends at the latest (default: the end of the log).
+        """
+        return self._log.read(offset, max_bytes, self.end_offset if end_offset is None else end_offset)
 
     # Appending
 

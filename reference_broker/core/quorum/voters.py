@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from reference_broker.core.connection import CONTROLLER_LISTENER
+
 
 class ReplicaKey(NamedTuple):
     """Node id and directory id; the directory id is null if it is unknown."""
@@ -27,11 +29,15 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A voter, and the endpoint of its controller listener."""
+    """A voter, and the endpoint of its controller listener.
+
+    :param listener: the name of the controller listener, the same for all voters (`VoterSet.fromInetSocketAddresses`).
+    """
 
     key: ReplicaKey
     host: str = ""
     port: int = 0
+    listener: str = CONTROLLER_LISTENER
 
 
 class VoterSet:

@@ -9,7 +9,6 @@ from typing import Any
 from reference_broker.core.quorum.voters import VoterSet
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 
-CONTROLLER_LISTENER = "CONTROLLER"
 METADATA_PARTITION = 0
 
 
@@ -42,7 +41,7 @@ def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any
     voter = voters.get(leader_id)
     if voter is None:
         return ()
-    return (module.LeaderEndpoint(name=CONTROLLER_LISTENER, host=voter.host, port=voter.port),)
+    return (module.LeaderEndpoint(name=voter.listener, host=voter.host, port=voter.port),)
 
 
 def node_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:

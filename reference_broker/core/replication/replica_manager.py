@@ -312,21 +312,17 @@ class ReplicaManager:
     def schedule(self, now: Now) -> None:
         """Schedule the periodic tasks, with the intervals of Kafka's properties."""
         number = self._configuration.integer
-        self._schedule_producer_expiration(now)
         for period_ms, action in (
             (number("replica.lag.time.max.ms") // 2, self._shrink_isrs),
             (number("replica.high.watermark.checkpoint.interval.ms"), self._checkpoint_high_watermarks),
             (number("log.flush.offset.checkpoint.interval.ms"), lambda _: self.checkpoint()),
             (number("log.flush.scheduler.interval.ms"), self.flush_overdue),
             (number("log.retention.check.interval.ms"), self.apply_retention),
+            (number("producer.id.expiration.check.interval.ms"), self._remove_expired_producers),
         ):
             if period_ms < LONG_MAX:
                 every_ms = max(period_ms, 1)
                 self._runtime.timers.set_periodic(now.monotonic_ms + every_ms, every_ms, action)
-
-    def _schedule_producer_expiration(self, now: Now) -> None:
-        interval_ms = self._configuration.integer("producer.id.expiration.check.interval.ms")
-        self._producers_expire_at_ms = now.monotonic_ms + interval_ms
 
     def _shrink_isrs(self, now: Now) -> None:
         for partition in self:
@@ -348,17 +344,12 @@ class ReplicaManager:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Delete segments by time and size. The log start offset is made durable before segments below it are deleted.
+        """Delete segments by time and size.
 
-        Expired producers are removed by the first pass after each `producer.id.expiration.check.interval.ms`.
+        The log start offset is made durable before segments below it are deleted.
         """
         shorter = []
-        expires = now.monotonic_ms >= self._producers_expire_at_ms
-        if expires:
-            self._schedule_producer_expiration(now)
         for partition in self:
-            if expires:
-                partition.log.remove_expired_producers(now.wall_ms)
             start_before = partition.log_start_offset
             if partition.log.apply_retention(now.wall_ms, partition.high_watermark):
                 shorter.append(partition.log)
@@ -368,6 +359,10 @@ class ReplicaManager:
             self.checkpoint()
         for log in shorter:
             log.delete_below_start()
+
+    def _remove_expired_producers(self, now: Now) -> None:
+        for partition in self:
+            partition.log.remove_expired_producers(now.wall_ms)
 
     def close(self) -> None:
         """Flush and close every log."""

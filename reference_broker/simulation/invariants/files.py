@@ -82,10 +82,14 @@ def _check_snapshots(watched: Watched, node: Node) -> None:
 
 
 def _is_short(node: Node) -> bool:
-    """Whether the retention of the metadata log, by size or time, is short enough to delete snapshots."""
+    """Whether the retention of the metadata log, by size or time, is short enough to delete snapshots.
+
+    A negative value is no limit.
+    """
     retained = node.runtime.configuration.integer
     return (
-        retained("metadata.max.retention.bytes") < _ENOUGH_BYTES or retained("metadata.max.retention.ms") < _ENOUGH_MS
+        0 <= retained("metadata.max.retention.bytes") < _ENOUGH_BYTES
+        or 0 <= retained("metadata.max.retention.ms") < _ENOUGH_MS
     )
 
 

@@ -8,7 +8,7 @@
 - The preferred leader leads if it is in the ISR and `auto.leader.rebalance.enable` is set
   (`leader.imbalance.check.interval.seconds`).
 
-Work with a period above `PERIOD_MAX_MS` is not checked. Producers are checked only if the retention is checked, too.
+Work with a period above `PERIOD_MAX_MS` is not checked.
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,14 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
             continue
         for name in _outdated_checkpoints(node, node.broker):
             yield f"node {node_id}: {name} is out of date"
-        if _is_checked(node, "log.retention.check.interval.ms"):
-            wall_ms = cluster.machines[node_id].now.wall_ms
-            for partition in node.broker.replicas:
-                yield from (f"node {node_id}: {left}" for left in _expired(partition, wall_ms))
-                if _is_checked(node, "producer.id.expiration.check.interval.ms"):
-                    yield from (f"node {node_id}: {left}" for left in _expired_producers(partition, wall_ms))
+        wall_ms = cluster.machines[node_id].now.wall_ms
+        for interval, expired in (
+            ("log.retention.check.interval.ms", _expired_segments),
+            ("producer.id.expiration.check.interval.ms", _expired_producers),
+        ):
+            if _is_checked(node, interval):
+                for partition in node.broker.replicas:
+                    yield from (f"node {node_id}: {left}" for left in expired(partition, wall_ms))
     yield from _not_preferred(cluster)
 
 
@@ -62,10 +64,10 @@ def _outdated_checkpoints(node: Node, broker: Broker) -> Iterator[str]:
             yield name
 
 
-# Retention
+# Retention and producers
 
 
-def _expired(partition: Partition, wall_ms: int) -> Iterator[str]:
+def _expired_segments(partition: Partition, wall_ms: int) -> Iterator[str]:
     """Describe why the oldest segment should have been deleted (Kafka's topic configuration reference)."""
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     oldest, *younger = log.segments

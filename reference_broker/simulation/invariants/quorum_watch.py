@@ -49,7 +49,7 @@ class QuorumWatch(Observer):
         """Observe the requests that quorum nodes receive and handle, and the fetches that leaders record."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
-        watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)
+        watch.subscribe(QuorumFetchRecorded, self._fetch_recorded)
 
     def on_content_lost(self, node_id: int) -> None:
         """Note that a node's disk was wiped or damaged."""
@@ -90,6 +90,9 @@ class QuorumWatch(Observer):
         if quorum.election != election:
             self._judge(lambda: _check_remembered(watched, quorum))
         self._judge(lambda: self.invariants.on_response(quorum, event.request, end, election, quorum.effects))
+
+    def _fetch_recorded(self, watched: Watched, event: QuorumFetchRecorded) -> None:
+        self._judge(lambda: self._progress.on_fetch(watched, event))
 
     def _judge(self, check: Callable[[], object]) -> None:
         if self._is_void:

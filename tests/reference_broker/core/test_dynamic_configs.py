@@ -234,6 +234,20 @@ def test_errors_of_broker_and_controller_are_in_one_response(cluster):
     assert alter(cluster, [(TOPIC, "orders", [("retention.ms", DELETE, None)])]) == [OK]
 
 
+@pytest.mark.parametrize("api", ["IncrementalAlterConfigs", "AlterConfigs"])
+def test_a_response_without_a_controller_covers_every_resource(api):
+    """Kafka's `ConfigAdminManager` combines the error of the forwarded request with those of the broker."""
+    cluster = Cluster(2, roles={1: "broker", 2: "controller"})
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
+    cluster.kill(2)
+    resources = [(TOPIC, "orders", RETENTION), (BROKER, "2", RETENTION), (TOPIC, "others", RETENTION)]
+    assert alter(cluster, resources, api=api, within_ms=120_000) == [
+        (ErrorCode.request_timed_out, None),
+        bad_request("Unexpected broker id, expected 1, but received 2"),
+        (ErrorCode.request_timed_out, None),
+    ]
+
+
 def test_the_controller_rejects_duplicate_resources(cluster):
     controller = cluster.active_controller
     resources = [(TOPIC, "orders", RETENTION)] * 2

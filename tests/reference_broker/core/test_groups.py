@@ -75,6 +75,40 @@ def test_control_batches_at_the_end_of_the_log_are_loaded(broker):
     assert [value.offset for value in loaded.committed("g").values()] == [5]
 
 
+COMMIT_KEY = bytes.fromhex("0001 0001 67 0006 6f7264657273 00000000")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"\0", b"abc"),
+        (b"\0\1\0\1g", b"abc"),
+        (None, b"abc"),
+        (COMMIT_KEY, b"\0"),
+        (COMMIT_KEY, b"\0\3abc"),
+        (COMMIT_KEY, b"\0\5" + bytes(40)),
+        (COMMIT_KEY, b"\xff\xff" + bytes(40)),
+    ],
+    ids=["short key", "incomplete key", "no key", "short value", "incomplete value", "newer value", "negative version"],
+)
+def test_a_partition_with_a_malformed_record_is_not_loaded(broker, key, value):
+    """Kafka's coordinator of the partition is FAILED (`CoordinatorRuntime`) until the next epoch; others are loaded."""
+    groups = broker.broker.groups
+    other = next(group for group in ("h", "i", "j") if groups.partition_of(group) != groups.partition_of("g"))
+    assert (commit(broker, 5), commit(broker, 6, group=other)) == (0, 0)
+    partition = groups.find("g").partition
+    malformed = RecordBatch((Record(key=key, value=value),), base_offset=partition.log.log_end_offset)
+    data = encode_batch(replace(malformed, leader_epoch=partition.leader_epoch))
+    partition.log.append_placed(BatchHeader.parse(data), data, now_ms=0)
+    for _ in range(2):
+        broker.restart()
+        assert commit(broker, 7) == ErrorCode.not_coordinator
+        assert committed(broker, group=other)[0][2] == 6
+    notes = [note for note in broker.cluster._simulated.machines[1].notes if "failed to load" in note]
+    assert len(notes) == 2
+    assert f"failed to load __consumer_offsets-{partition.index}: the record at offset 1 " in notes[0]
+
+
 def test_offsets_of_several_groups_are_fetched_by_topic_id(broker):
     assert commit(broker, 5) == 0
     topic_id = broker.broker.image.topics["orders"].topic_id
@@ -170,6 +204,18 @@ def test_offsets_are_deleted_with_their_topic(broker):
     assert committed(broker) == [("orders", 0, -1, -1, "")]
     broker.restart()
     assert committed(broker, topics=None) == []
+
+
+def test_offsets_of_a_topic_that_is_deleted_during_loading_stay_until_the_next_deletion(broker):
+    assert commit(broker, 5) == 0
+    broker.create_topic("other")
+    loading = broker.broker.groups.find("g")
+    loading._load_to += 1
+    broker.request("DeleteTopics", 5, topic_names=["orders"])
+    loading._load_to -= 1
+    assert list(loading.committed("g")) == [("orders", 0)]
+    broker.request("DeleteTopics", 5, topic_names=["other"])
+    assert list(loading.committed("g")) == []
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -5,6 +5,7 @@ import pytest
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.identity import Endpoint
 from reference_broker.core.layout import Layout, controller_listener_in
+from reference_broker.core.quorum.voters import ReplicaKey, Voter
 
 PROPERTIES = {
     "process.roles": "broker,controller",
@@ -23,13 +24,19 @@ def test_node_with_both_roles():
     assert layout.advertised == (Endpoint("CLIENT", "b1.test", 1), Endpoint("REPLICATION", "b1.test", 2))
     assert layout.voters.ids == (1, 2)
     second = layout.voters.get(2)
-    assert (second.key.directory_id, second.host, second.port) == (None, "b2.test", 9093)
+    assert second == Voter(ReplicaKey(2), "b2.test", 9093, "CONTROLLER")
 
 
 def test_first_of_several_controller_listeners_is_used():
     layout = Layout.of({**PROPERTIES, "controller.listener.names": "CONTROLLER,OTHER"}, 1)
     assert layout.controller_listener == controller_listener_in({"controller.listener.names": " CONTROLLER , OTHER"})
     assert layout.controller_listener == "CONTROLLER"
+
+
+def test_voters_have_the_configured_controller_listener():
+    listeners = "CLIENT://h:1,REPLICATION://h:2,QUORUM://h:3"
+    layout = Layout.of({**PROPERTIES, "listeners": listeners, "controller.listener.names": "QUORUM"}, 1)
+    assert [layout.voters.get(voter).listener for voter in layout.voters.ids] == ["QUORUM", "QUORUM"]
 
 
 def test_broker_that_is_not_a_voter():

@@ -177,6 +177,13 @@ def test_other_partitions_have_no_quorum(cluster):
     assert vote.error_code is ErrorCode.invalid_request
 
 
+def test_described_nodes_have_the_configured_controller_listener():
+    listeners = "PLAINTEXT://b1.kafka.test:9092,REPLICATION://b1.kafka.test:9093,QUORUM://b1.kafka.test:9094"
+    cluster = ready(Cluster(1, listeners=listeners, controller_listener_names="QUORUM"))
+    [node] = cluster.request(1, "DescribeQuorum", 2, topics=[METADATA_PARTITION]).nodes
+    assert [(each.name, each.host, each.port) for each in node.listeners] == [("QUORUM", "b1.kafka.test", 9094)]
+
+
 # Separate roles
 
 

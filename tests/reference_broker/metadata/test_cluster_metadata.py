@@ -1,10 +1,13 @@
 """The metadata image of the committed records, and the error for missing records."""
 
+from unittest.mock import patch
+
 import pytest
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata, MetadataFaultError
+from reference_broker.core.quorum.control_records import leader_change_batch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
 from reference_broker.protocol.metadata_records import FeatureLevelRecord, encode_metadata_record
 from reference_broker.protocol.records import KeyValue, encode_batch
@@ -35,6 +38,33 @@ def test_image_follows_the_high_watermark():
             high_watermark - 1,
             high_watermark,
         )
+
+
+LENGTH = slice(8, 12)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda batch: batch[:-1],
+        lambda batch: batch[:40],
+        lambda batch: batch[: LENGTH.start] + (-12).to_bytes(4, "big", signed=True) + batch[LENGTH.stop :],
+        lambda batch: batch[: LENGTH.start] + bytes(4) + batch[LENGTH.stop :],
+    ],
+    ids=["records", "header", "negative length", "no length"],
+)
+def test_incomplete_batches_are_an_error(damage):
+    """Also if they are control batches, whose records are not decoded."""
+    log = QuorumLog(MemoryDisk(), CONFIG, NOW_MS)
+    log.append_as_leader(leader_change_batch(1, (1,), (1,), NOW_MS), 1, NOW_MS)
+    metadata = ClusterMetadata(log)
+    damaged = damage(log.read(0, 1_000))
+    with (
+        patch.object(QuorumLog, "read", lambda *_: damaged),
+        pytest.raises(MetadataFaultError, match="after offset -1: BatchError"),
+    ):
+        finish(metadata.advance(1))
+    assert metadata.offset == -1
 
 
 def test_missing_records_are_an_error():

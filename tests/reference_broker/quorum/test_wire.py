@@ -91,6 +91,17 @@ def test_response_has_the_endpoint_of_the_leader():
     assert not response_to_kio(m.VoteResponse(-1, 5), VOTERS).node_endpoints
 
 
+@pytest.mark.parametrize(
+    "request_of_leader",
+    [m.BeginQuorumEpochRequest("c", ReplicaKey(2), 1, 3), m.EndQuorumEpochRequest("c", 1, 3, ())],
+    ids=["begin", "end"],
+)
+def test_request_of_the_leader_has_its_controller_listener(request_of_leader):
+    voters = VoterSet([Voter(ReplicaKey(1), "b1.test", 9091, "QUORUM")])
+    [endpoint] = request_to_kio(request_of_leader, voters).leader_endpoints
+    assert (endpoint.name, endpoint.host, endpoint.port) == ("QUORUM", "b1.test", 9091)
+
+
 def test_request_for_another_partition_is_rejected():
     entity = request_to_kio(m.BeginQuorumEpochRequest("c", ReplicaKey(1), 2, 3), VOTERS)
     partition = replace(entity.topics[0].partitions[0], partition_index=1)

@@ -292,7 +292,7 @@ BROKER_DEFECTS = (
         SnapshotPolicy,
         "_is_expired",
         lambda _self, _now: True,
-        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300", "metadata.max.retention.bytes": "-1"},
     ),
     Defect(
         "backs-off",

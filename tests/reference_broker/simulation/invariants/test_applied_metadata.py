@@ -61,10 +61,13 @@ def pending_after_rest(properties: dict[str, str]) -> str | None:
 
 
 RETENTION = {"log.retention.check.interval.ms": "500", "log.retention.ms": "1000"}
+PRODUCERS = {"producer.id.expiration.check.interval.ms": "500", "producer.id.expiration.ms": "10000"}
 REBALANCE = {"leader.imbalance.check.interval.seconds": "2"}
 
 
-@pytest.mark.parametrize("properties", [{}, RETENTION, REBALANCE], ids=["checkpoints", "retention", "leaders"])
+@pytest.mark.parametrize(
+    "properties", [{}, RETENTION, PRODUCERS, REBALANCE], ids=["checkpoints", "retention", "producers", "leaders"]
+)
 def test_no_work_is_overdue(properties):
     assert pending_after_rest(properties) is None
 
@@ -75,6 +78,7 @@ def test_no_work_is_overdue(properties):
         (ReplicaManager, "checkpoint", {}, "recovery-point-offset-checkpoint"),
         (ReplicaManager, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
         (UnifiedLog, "apply_retention", RETENTION, "keeps a segment"),
+        (UnifiedLog, "remove_expired_producers", PRODUCERS, "keeps producer"),
         (Elections, "maybe_balance_partition_leaders", REBALANCE, "preferred leader"),
     ],
 )

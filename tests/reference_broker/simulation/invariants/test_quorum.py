@@ -1,5 +1,6 @@
 """Invariants of the quorum that a defect rarely violates first; `quorum.test_defects` tests the others."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -11,8 +12,11 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
+from reference_broker.core.tracer import QuorumFetchRecorded
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from reference_broker.simulation.invariants.quorum_progress import QuorumProgress
+from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
 from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
@@ -46,3 +50,17 @@ def test_uncommitted_snapshot_or_snapshot_loaded_by_a_leader_is_a_violation(is_l
     node = SimpleNamespace(state=state, log=SimpleNamespace(snapshots=snapshots))
     with pytest.raises(InvariantViolation, match="quorum-leader-no-snapshot"):
         invariants._check_installed(1, node)
+
+
+@pytest.mark.parametrize("has_lost_content", [True, False])
+def test_wrong_progress_after_a_loss_of_content_is_permitted(has_lost_content):
+    """The leader may have lost its log, as after every other violation of the quorum."""
+    void, handlers = [], {}
+    watch = QuorumWatch(QuorumInvariants((1, 2, 3), 1_000), lambda: void.append(True))
+    watch.subscribe(SimpleNamespace(subscribe=handlers.__setitem__))
+    if has_lost_content:
+        watch.on_content_lost(2)
+    wrong = patch.object(QuorumProgress, "on_fetch", side_effect=InvariantViolation("quorum-progress", "wrong"))
+    with wrong, nullcontext() if has_lost_content else pytest.raises(InvariantViolation, match="quorum-progress"):
+        handlers[QuorumFetchRecorded](None, None)
+    assert bool(void) == has_lost_content
