@@ -73,6 +73,14 @@ class Symbols(Names, Protocol):
         """Return the recorded time of a batch; None if no response had one."""
         ...
 
+    def saw_log_size(self, step: Any, size: int) -> None:
+        """Record the size of all batches of the step's partition, as a Fetch response has them."""
+        ...
+
+    def log_size(self, step: Any) -> int | None:
+        """Return the recorded size of the log of the step's partition; None if no Fetch returned all of it."""
+        ...
+
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
         """Record a cluster id; return its index in the order in which ids were first seen, None for no id."""
         ...

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from conformance.sequential import admin_responses
 from conformance.sequential.raw_responses import raw_response
+from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import (
     NO_OPERATIONS,
     ReadRecord,
@@ -78,17 +79,44 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
     values["producers"] = tuple(
         (symbols.producer(batch.producer_id), batch.producer_epoch, batch.base_sequence) for batch in batches
     )
-    values["append_times"] = "as returned" if _have_returned_times(step, batches, symbols) else "others"
+    values["append_times"] = _append_times(step, batches, symbols)
+    values["max_timestamps"] = _max_timestamps(batches)
+    if _is_whole_log(partition, batches):
+        symbols.saw_log_size(step, len(data))
     values["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
     values |= _current_leader(response, partition, symbols)
     return values | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
 
 
-def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> bool:
-    """Whether each batch with LogAppendTime has the timestamp that its Produce response returned."""
+def _is_whole_log(partition: Any, batches: tuple[RecordBatch, ...]) -> bool:
+    """Whether the batches are those from offset 0 to the high watermark, and offset 0 is the log start."""
+    if not batches or getattr(partition, "log_start_offset", None) != 0:
+        return False
+    return (batches[0].base_offset, batches[-1].next_offset) == (0, partition.high_watermark)
+
+
+def _append_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> Comparison:
+    """Compare the timestamp of each batch with LogAppendTime with the one that its Produce response returned."""
     by_broker = (batch for batch in batches if batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
-    times = ((batch.max_timestamp_ms, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
-    return all(returned in {None, stored} for stored, returned in times)
+    times = ((batch, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
+    others = [
+        f"at offset {batch.base_offset}, Produce returned {returned}, Fetch {batch.max_timestamp_ms}"
+        for batch, returned in times
+        if returned not in {None, batch.max_timestamp_ms}
+    ]
+    return Comparison("others", "; ".join(others)) if others else Comparison("as returned")
+
+
+def _max_timestamps(batches: tuple[RecordBatch, ...]) -> Comparison:
+    """Compare the maximum timestamp of each batch with CreateTime with the timestamps of its records, if it has any."""
+    by_client = (batch for batch in batches if batch.timestamp_type is TimestampType.CREATE_TIME and batch.records)
+    newest = ((batch, max(record.timestamp_ms for record in batch.records)) for batch in by_client)
+    others = [
+        f"at offset {batch.base_offset}, the batch has {batch.max_timestamp_ms}, its newest record {timestamp_ms}"
+        for batch, timestamp_ms in newest
+        if batch.max_timestamp_ms != timestamp_ms
+    ]
+    return Comparison("others", "; ".join(others)) if others else Comparison("of the newest records")
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:
@@ -185,7 +213,7 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
         values["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
     if all(hasattr(topic, "topic_id") for _, topic in topics):
         values["topic_ids"] = tuple(
-            sorted((n, symbols.saw_topic_id(n, t.topic_id) or 0) for n, t in topics if t.topic_id)
+            sorted((n, seen) for n, t in topics if (seen := symbols.saw_topic_id(n, t.topic_id)) is not None)
         )
     return values
 

@@ -15,7 +15,13 @@ from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api
-from tests.conformance.tamperings import records_altered
+from tests.conformance.tamperings import (
+    hundred_bytes_more,
+    max_timestamp_one_more,
+    records_altered,
+    same_producer_id,
+    same_topic_id,
+)
 from tests.conformance.test_every_requirement_can_fail import BROKERS, check
 
 pytestmark = pytest.mark.sampled(2)
@@ -180,7 +186,22 @@ LIES = {
     "append time": Lie(
         "produce/log-append-time-is-set-by-the-broker",
         altered_responses("Produce", _append_time_an_hour_later),
-        "append_times",
+        "append_times was others (at offset 0, Produce returned ",
+    ),
+    "cluster id": Lie(
+        "metadata/cluster-is-described",
+        whole("DescribeCluster", cluster_id="another"),
+        "cluster_id was 1 (another), not 0 (",
+    ),
+    "topic id": Lie(
+        "metadata/topic-id-names-one-creation",
+        altered_responses("CreateTopics", same_topic_id),
+        "(AAAAAAAAAAAAAAAAAAASZw)",
+    ),
+    "producer id": Lie(
+        "idempotence/producer-ids-are-unique",
+        altered_responses("InitProducerId", same_producer_id),
+        "producer was 0 (4711), not 1 (an id not seen before)",
     ),
     "replication factor": Lie(
         "admin/creation-is-described", altered_responses("CreateTopics", _one_replica_more), "replication_factor"
@@ -191,6 +212,16 @@ LIES = {
         "groups/commit-from-unknown-member-is-rejected",
         _requires_generation_of_members,
         "OffsetCommit: error was UNKNOWN_MEMBER_ID, not NONE",
+    ),
+    "maximum timestamp": Lie(
+        "fetch/max-timestamp-is-that-of-newest-record",
+        records_altered(max_timestamp_one_more),
+        "max_timestamps was others (at offset 0, the batch has 1700000000001, its newest record 1700000000000)",
+    ),
+    "size of a replica": Lie(
+        "admin/replicas-have-the-size-of-the-log",
+        altered_responses("DescribeLogDirs", hundred_bytes_more),
+        "size was another (Fetch returned ",
     ),
     "offline replicas": Lie(
         "metadata/every-broker-returns-the-same",
