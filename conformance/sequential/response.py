@@ -1,9 +1,9 @@
 """Form of a response as plain values, and the helpers of the modules that convert responses to it.
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
-correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
-producer ids by the order in which they were seen, brokers by their place, names of topics and groups by the names in
-the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
+correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (ids of topics,
+producers and members by the order in which they were seen, brokers by their place, names of topics and groups by the
+names in the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
 
 If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are
 `malformed`.
@@ -63,6 +63,10 @@ class Symbols(Names, Protocol):
 
     def producer(self, producer_id: int) -> int:
         """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
+        ...
+
+    def saw_member_id(self, member_id: str) -> int:
+        """Record a member id; return its index in the order in which ids were first seen, -1 for the empty id."""
         ...
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:

@@ -1,13 +1,14 @@
-"""Conversion of responses to plain values (`response`): dispatch by step, and the APIs of records, topics and offsets.
+"""Conversion of responses to plain values (`response`): dispatch by step, and the APIs of records and topics.
 
-The conversion for admin APIs and for raw requests is in `admin_responses` and `raw_responses`.
+The conversion for group APIs, admin APIs and raw requests is in `group_responses`, `admin_responses` and
+`raw_responses`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from conformance.sequential import admin_responses
+from conformance.sequential import admin_responses, group_responses
 from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import (
@@ -31,8 +32,6 @@ from conformance.sequential.steps import (
     ListOffsets,
     Metadata,
     MetadataById,
-    OffsetCommit,
-    OffsetFetch,
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
@@ -238,33 +237,6 @@ def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Res
     return {"error": error_of(topic.error_code), "name": symbols.script_name(topic.name) if topic.name else None}
 
 
-def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Response:
-    partition = only_partition(step, response.topics, symbols)
-    return {"error": error_of(partition.error_code)}
-
-
-def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Response:
-    group = response.groups[0] if hasattr(response, "groups") else response
-    if hasattr(group, "error_code") and error_of(group.error_code) != "NONE":
-        return {"error": error_of(group.error_code)}
-    if step.topic is None:
-        return {"error": "NONE", "committed": _committed_offsets(group.topics, symbols)}
-    partition = only_partition(step, group.topics, symbols)
-    values = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
-    return values | plain_fields(partition, "committed_offset", "committed_leader_epoch")
-
-
-def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None, int, int], ...]:
-    """Return topic, partition and offset of each partition."""
-    return tuple(
-        sorted(
-            (symbols.script_name(topic.name), int(partition.partition_index), int(partition.committed_offset))
-            for topic in topics
-            for partition in topic.partitions
-        )
-    )
-
-
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     Produce: _produce,
     Fetch: _fetch,
@@ -277,8 +249,7 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]
     DeleteTopicById: _delete_topic,
     Metadata: _metadata,
     MetadataById: _metadata_by_id,
-    OffsetCommit: _offset_commit,
-    OffsetFetch: _offset_fetch,
     RawRequest: raw_response,
+    **group_responses.NORMALISERS,
     **admin_responses.NORMALISERS,
 }

@@ -1,4 +1,4 @@
-"""The values that the symbols of a script have in one run: real names, topic and producer ids, brokers."""
+"""The values that the symbols of a script have in one run: names, ids of topics, producers and members, brokers."""
 
 import uuid
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ class ScriptSymbols:
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
+        self._member_ids: list[str] = []
         self._append_times: dict[tuple[str, int, int], int] = {}
         self._log_sizes: dict[tuple[str, int], int] = {}
 
@@ -75,6 +76,20 @@ class ScriptSymbols:
         if producer_id not in self._producer_ids:
             return producer_id
         return IdSymbol(self._producer_ids.index(producer_id), tuple(map(str, self._producer_ids)))
+
+    def member_id(self, member: int | str) -> str:
+        """Return the nth member id that was assigned, "unknown" if fewer were; a text unchanged."""
+        if isinstance(member, str):
+            return member
+        return self._member_ids[member] if member < len(self._member_ids) else "unknown"
+
+    def saw_member_id(self, member_id: str) -> int:
+        """Record a member id; return its index in the order in which ids were first seen, -1 for the empty id."""
+        if not member_id:
+            return -1
+        if member_id not in self._member_ids:
+            self._member_ids.append(member_id)
+        return IdSymbol(self._member_ids.index(member_id), tuple(self._member_ids))
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
         """Record the time that a Produce response has for a batch, in the partition of the step."""

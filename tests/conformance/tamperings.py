@@ -427,6 +427,13 @@ def _fails_when_old(key: ApiKey) -> Planted:
     return Planted(tamper)
 
 
+_OF_MEMBERS = (
+    "groups/only-member-leads-its-group",
+    "groups/member-commits-in-its-generation",
+    "groups/member-that-left-is-unknown",
+)
+_MEMBER_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
+
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     f"versions/{key.name.lower().replace('_', '-')}": key
     for key in (
@@ -457,6 +464,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
 } | {
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
+    **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
@@ -477,9 +485,10 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
 
 TAMPERINGS: dict[str, Planted] = {
     **{
-        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(key, ErrorCode.unknown_server_error))
+        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(ErrorCode.unknown_server_error, key))
         for id_, key in NOT_ON_REFERENCE.items()
     },
+    **dict.fromkeys(_OF_MEMBERS, Planted(pretended(ErrorCode.unknown_server_error, *_MEMBER_APIS))),
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
