@@ -36,7 +36,10 @@ _PROTOCOLS: Final = st.sampled_from(
     [(("range", b"metadata"),), (("roundrobin", b"\0preferred"), ("range", b"")), (("range", b""),)]
 )
 _VERSIONS: Final = st.sampled_from([None, 4, 5, 7])
-_JOINED: Final = (JoinGroup(), JoinGroup(0))
+_WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
+"""A group without members and offsets may be removed at any time, together with the members that have only their ids.
+Before Kafka 4.0, this happens when any topic is deleted."""
+_JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
 _JUDGED: Final = judges("error", of=JoinGroup) | judges("error", of=SyncGroup)
 _COMMITS: Final = judges("error", of=OffsetCommit) | judges("error", "committed_offset", "metadata", of=OffsetFetch)
 _MEMBERS: Final = st.sampled_from([0, "unknown", ""])
@@ -56,19 +59,20 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/only-member-leads-its-group",
         level=Level.MUST,
-        text="A member that joins a new group with the id that it has received is the leader of generation 1 and its "
-        "only member, with the protocol that it prefers and its metadata for this protocol. SyncGroup returns the "
+        text="The first member that joins a group with the id that it has received is the leader of generation 1 and "
+        "its only member, with the protocol that it prefers and its metadata for this protocol. SyncGroup returns the "
         "assignment that it sent first in its generation. If it then joins again, the next generation begins; if it "
         "repeats JoinGroup before it has sent an assignment, the response is the same.",
         sources=(sources.KIP_394, sources.PROTOCOL),
         check=sequential(
             script(
+                *_WITH_OFFSET,
                 st.builds(
                     _generations,
                     _PROTOCOLS,
                     _VERSIONS,
                     st.lists(st.tuples(st.sampled_from([b"assignment", b""]), st.booleans()), min_size=1, max_size=3),
-                )
+                ),
             ),
             judges(
                 "error",
@@ -84,6 +88,7 @@ REQUIREMENTS: Final = (
             | judges("error", "assignment", "protocol_type", "protocol_name", of=SyncGroup),
             cost=_COST,
         ),
+        needs=_TOPICS,
     ),
     Requirement(
         id="groups/member-commits-in-its-generation",
@@ -95,7 +100,6 @@ REQUIREMENTS: Final = (
         check=sequential(
             script(
                 *_JOINED,
-                CreateTopic(),
                 OffsetCommit(1, member=0, generation=1),
                 SyncGroup(0),
                 OffsetFetch(),
@@ -126,7 +130,6 @@ REQUIREMENTS: Final = (
         check=sequential(
             script(
                 *_JOINED,
-                CreateTopic(),
                 Heartbeat(0),
                 SyncGroup(0),
                 many(st.builds(Heartbeat, st.sampled_from([0, "unknown"]), st.integers(0, 2)), at_most=4),

@@ -31,8 +31,11 @@ from conformance.sequential.steps import (
     ElectLeaders,
     Fetch,
     Flaw,
+    Heartbeat,
     IncrementalAlterConfigs,
     InitProducerId,
+    JoinGroup,
+    LeaveGroup,
     ListOffsets,
     ListReassignments,
     Metadata,
@@ -43,6 +46,7 @@ from conformance.sequential.steps import (
     Operation,
     Produce,
     Record,
+    SyncGroup,
 )
 from conformance.sequential.symbols import ScriptSymbols
 from fixtures.clients.messages import known_versions, request_schema
@@ -63,6 +67,10 @@ STEPS = [
     Metadata(),
     OffsetCommit(5, metadata="m"),
     OffsetFetch(),
+    JoinGroup("m"),
+    SyncGroup("m"),
+    Heartbeat("m"),
+    LeaveGroup("m"),
     CreatePartitions(2, assignments=((1,),)),
     AlterReassignment((1,)),
     AlterReassignment(None),
@@ -193,6 +201,14 @@ RESPONSE = {
     "replica_election_results": [TOPIC],
     "nodes": [{"node_id": 1, "listeners": []}],
     "next_cursor": None,
+    "member_id": "m",
+    "leader": "m",
+    "generation_id": 1,
+    "members": [{"member_id": "m", "group_instance_id": None, "metadata": b"", "error_code": CODE}],
+    "skip_assignment": False,
+    "protocol_type": "kafkatrial",
+    "protocol_name": "range",
+    "assignment": b"",
 }
 
 
@@ -259,6 +275,24 @@ def test_ids_are_compared_by_symbol_and_shown_as_returned():
     assert described["topic_ids"] == (("trial", 0),)
     assert repr(described["topic_ids"]) == f"(('trial', 0 ({topic_id_text(TOPIC_ID)})),)"
     assert str(described["cluster_id"]) == "0 (c)"
+
+
+def test_members_are_compared_by_symbol():
+    symbols = ScriptSymbols(UNIQUE)
+    required = response(JoinGroup(), 9, error_code=ErrorCode.member_id_required, leader="", members=())
+    assert normalise(JoinGroup(), required, symbols) == {"error": "MEMBER_ID_REQUIRED", "member": 0}
+    assert [symbols.member_id(member) for member in (0, 1, "other", "")] == ["m", "unknown", "other", ""]
+    joined = normalise(JoinGroup(0), response(JoinGroup(), 9, leader="another"), symbols)
+    assert (joined["member"], joined["leader"], joined["members"]) == (0, 1, ((0, b""),))
+    assert str(joined["leader"]) == "1 (another)"
+    assert requests.request(Heartbeat(0), request_schema(12, 4), symbols).member_id == "m"
+
+
+@pytest.mark.parametrize("left", [[], ["other"], ["m", "m"]])
+def test_a_response_about_other_members_than_the_one_that_leaves_is_malformed(left):
+    members = [{"member_id": each, "group_instance_id": None, "error_code": CODE} for each in left]
+    found = normalise(LeaveGroup("m"), response(LeaveGroup("m"), 5, members=members), ScriptSymbols(UNIQUE))
+    assert found.keys() == {"malformed"}
 
 
 def fetched(*batches, high_watermark=1):
