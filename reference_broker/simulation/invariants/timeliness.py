@@ -11,7 +11,7 @@
 | `inactive-is-fenced`  | an active controller fences a broker that has been down for `broker.session.timeout.ms`,    |
 |                       | and from which no heartbeat has arrived in that time                                        |
 | `flushed-in-time`     | records are durable at most `flush.ms` plus `log.flush.scheduler.interval.ms` after the     |
-|                       | append                                                                                      |
+|                       | append, or `log.initial.task.delay.ms` if that is longer                                    |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
@@ -178,7 +178,8 @@ class TimelinessInvariants(Observer):
         assert node.broker is not None
         flush_ms = node.broker.replicas.configuration(partition.topic).integer("flush.ms")
         oldest_ms = self._unflushed_since_ms.get(replica)
-        if oldest_ms is not None and self._is_over(watched, oldest_ms, flush_ms + period_ms):
+        first_ms = node.runtime.configuration.integer("log.initial.task.delay.ms")
+        if oldest_ms is not None and self._is_over(watched, oldest_ms, max(flush_ms + period_ms, first_ms)):
             raise InvariantViolation("flushed-in-time", f"{replica}: not flushed since {oldest_ms}")
 
     def _check_sessions(self, watched: Watched, node: Node) -> None:
