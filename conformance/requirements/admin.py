@@ -1,4 +1,4 @@
-"""Requirements of topic administration: creation, deletion, added partitions, and rejections without an effect."""
+"""Requirements of topic administration: creation, deletion, added partitions, sizes, and rejections without effect."""
 
 from typing import Final
 
@@ -10,18 +10,22 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
 from conformance.sequential.steps import (
     AwaitTopic,
+    Compression,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DeleteTopicById,
+    DescribeLogDirs,
+    Eventually,
     Fetch,
     ListOffsets,
     Metadata,
+    On,
     Placement,
     Produce,
     RawRequest,
 )
-from conformance.sequential.strategies import many, placed, produces, script
+from conformance.sequential.strategies import batches, many, placed, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -277,6 +281,25 @@ REQUIREMENTS: Final = (
                 Placement(),
             ),
             judges("replicas_are_distinct", "leaders_unevenness", "replicas_unevenness", of=Placement),
+            cost=5,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="admin/replicas-have-the-size-of-the-log",
+        level=Level.SHOULD,
+        text="If nothing was deleted or compacted, DescribeLogDirs eventually returns the same size for each replica: "
+        "that of all batches that Fetch returns.",
+        sources=(sources.KIP_113, sources.PROTOCOL),
+        check=sequential(
+            script(
+                placed(1, 2, 3),
+                many(produces(batches(compression=st.sampled_from(Compression))), at_most=4),
+                Fetch(),
+                *(Eventually(On(broker, DescribeLogDirs())) for broker in (1, 2, 3)),
+            ),
+            judges("error", "replicas", "size", of=DescribeLogDirs),
             cost=5,
         ),
         needs=_REPLICATION,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import CreateTopic, DeleteRecords, Fetch, LongPoll, Produce, RawRequest
+from conformance.sequential.steps import Compression, CreateTopic, DeleteRecords, Fetch, LongPoll, Produce, RawRequest
 from conformance.sequential.strategies import batches, many, produces, script
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
@@ -42,6 +42,21 @@ REQUIREMENTS: Final = (
                 Fetch(partition=2),
             ),
             _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/max-timestamp-is-that-of-newest-record",
+        level=Level.MUST,
+        text="The maximum timestamp of a batch with CreateTime is that of its newest record, whatever the codec.",
+        sources=(sources.RECORD_BATCH, sources.KIP_32),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(batches(compression=st.sampled_from(Compression)))),
+                Fetch(),
+            ),
+            judges("error", "max_timestamps", of=Fetch),
         ),
         needs=_TOPICS,
     ),

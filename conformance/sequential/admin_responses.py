@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.sequential.inheritance_rules import TOPIC_CONFIG, is_same_value, not_inherited, other_defaults
+from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -190,17 +191,27 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
     }
 
 
-def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _describe_log_dirs(step: DescribeLogDirs, response: Any, symbols: Symbols) -> Response:
     directories = list(response.results)
     errors = {error_of(directory.error_code) for directory in directories}
     found = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
-    return {
+    values: dict[str, Any] = {
         "error": next(iter(errors - {"NONE"}), "NONE"),
         "replicas": len(found),
         "has_bytes": any(partition.partition_size > 0 for partition in found),
         "offset_lag": sum(int(partition.offset_lag) for partition in found),
         "is_future": any(partition.is_future_key for partition in found),
     }
+    fetched = symbols.log_size(step)
+    return values if fetched is None or not found else values | {"size": _log_size(found, fetched)}
+
+
+def _log_size(replicas: Sequence[Any], fetched: int) -> Comparison:
+    """Compare the sizes of replicas with the size of the log that Fetch returned."""
+    others = [str(int(replica.partition_size)) for replica in replicas if replica.partition_size != fetched]
+    if not others:
+        return Comparison("as fetched")
+    return Comparison("another", f"Fetch returned {fetched} bytes, DescribeLogDirs {', '.join(others)}")
 
 
 def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:

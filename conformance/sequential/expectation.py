@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from conformance.sequential.real_values import with_real_values
 from conformance.sequential.response import INVALID_FIELDS, NO_RESPONSE_FIELDS, Response
 
 Expectation: TypeAlias = Mapping[str, Any]
@@ -84,7 +85,8 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
         if missing_connection:
             found.append(Mismatch(name, str(expected), f"a response: {dict(response)}"))
         elif name in response and (judged is None or name in judged) and not meets(expected, response[name]):
-            found.append(Mismatch(name, _text(expected), _text(response[name])))
+            actual = response[name]
+            found.append(Mismatch(name, _text(with_real_values(expected, actual)), _text(actual)))
     return found
 
 

@@ -35,6 +35,10 @@ class Names(Protocol):
         """Return the nth producer id that was assigned to the script."""
         ...
 
+    def member_id(self, member: int | str) -> str:
+        """Return the nth member id that was assigned to the script; a text unchanged."""
+        ...
+
     def broker(self, place: int) -> int:
         """Return the id of a broker by its place; the number itself if the target has fewer brokers."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
-from conformance.sequential import admin_requests
+from conformance.sequential import admin_requests, group_requests
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
     Batch,
@@ -21,8 +21,6 @@ from conformance.sequential.steps import (
     ListOffsets,
     Metadata,
     MetadataById,
-    OffsetCommit,
-    OffsetFetch,
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
@@ -217,30 +215,6 @@ def _metadata_by_id(step: MetadataById, names: Names) -> dict[str, Any]:
     }
 
 
-def _offset_commit(step: OffsetCommit, names: Names) -> dict[str, Any]:
-    partition = {
-        "committed_offset": step.offset,
-        "committed_leader_epoch": step.leader_epoch,
-        "committed_metadata": step.metadata,
-    }
-    return {
-        "group_id": names.real(step.group),
-        "generation_id_or_member_epoch": step.generation,
-        "generation_id": step.generation,
-        "member_id": step.member,
-        "retention_time": milliseconds(-1),
-        "topics": [one_topic(step, names, partition)],
-    }
-
-
-def _offset_fetch(step: OffsetFetch, names: Names) -> dict[str, Any]:
-    group, topics = names.real(step.group), None
-    if step.topic is not None:
-        name = names.real(step.topic)
-        topics = [{"name": name, "topic_id": names.topic_id(step.topic), "partition_indexes": (step.partition,)}]
-    return {"group_id": group, "topics": topics, "groups": [{"group_id": group, "topics": topics}]}
-
-
 _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
     Produce: (ApiKey.PRODUCE, _produce),
     Fetch: (ApiKey.FETCH, _fetch),
@@ -253,7 +227,6 @@ _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[s
     DeleteTopicById: (ApiKey.DELETE_TOPICS, _delete_topic_by_id),
     Metadata: (ApiKey.METADATA, _metadata),
     MetadataById: (ApiKey.METADATA, _metadata_by_id),
-    OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
-    OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
+    **group_requests.REQUESTS,
     **admin_requests.REQUESTS,
 }

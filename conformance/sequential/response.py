@@ -1,9 +1,9 @@
 """Form of a response as plain values, and the helpers of the modules that convert responses to it.
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
-correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
-producer ids by the order in which they were seen, brokers by their place, names of topics and groups by the names in
-the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
+correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (ids of topics,
+producers and members by the order in which they were seen, brokers by their place, names of topics and groups by the
+names in the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
 
 If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are
 `malformed`.
@@ -65,12 +65,24 @@ class Symbols(Names, Protocol):
         """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
         ...
 
+    def saw_member_id(self, member_id: str) -> int:
+        """Record a member id; return its index in the order in which ids were first seen, -1 for the empty id."""
+        ...
+
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
         """Record the time that a Produce response has for a batch, in the partition of the step."""
         ...
 
     def append_time(self, step: Any, base_offset: int) -> int | None:
         """Return the recorded time of a batch; None if no response had one."""
+        ...
+
+    def saw_log_size(self, step: Any, size: int) -> None:
+        """Record the size of all batches of the step's partition, as a Fetch response has them."""
+        ...
+
+    def log_size(self, step: Any) -> int | None:
+        """Return the recorded size of the log of the step's partition; None if no Fetch returned all of it."""
         ...
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:

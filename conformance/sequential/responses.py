@@ -1,14 +1,16 @@
-"""Conversion of responses to plain values (`response`): dispatch by step, and the APIs of records, topics and offsets.
+"""Conversion of responses to plain values (`response`): dispatch by step, and the APIs of records and topics.
 
-The conversion for admin APIs and for raw requests is in `admin_responses` and `raw_responses`.
+The conversion for group APIs, admin APIs and raw requests is in `group_responses`, `admin_responses` and
+`raw_responses`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from conformance.sequential import admin_responses
+from conformance.sequential import admin_responses, group_responses
 from conformance.sequential.raw_responses import raw_response
+from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import (
     NO_OPERATIONS,
     ReadRecord,
@@ -30,8 +32,6 @@ from conformance.sequential.steps import (
     ListOffsets,
     Metadata,
     MetadataById,
-    OffsetCommit,
-    OffsetFetch,
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
@@ -78,17 +78,44 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
     values["producers"] = tuple(
         (symbols.producer(batch.producer_id), batch.producer_epoch, batch.base_sequence) for batch in batches
     )
-    values["append_times"] = "as returned" if _have_returned_times(step, batches, symbols) else "others"
+    values["append_times"] = _append_times(step, batches, symbols)
+    values["max_timestamps"] = _max_timestamps(batches)
+    if _is_whole_log(partition, batches):
+        symbols.saw_log_size(step, len(data))
     values["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
     values |= _current_leader(response, partition, symbols)
     return values | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
 
 
-def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> bool:
-    """Whether each batch with LogAppendTime has the timestamp that its Produce response returned."""
+def _is_whole_log(partition: Any, batches: tuple[RecordBatch, ...]) -> bool:
+    """Whether the batches are those from offset 0 to the high watermark, and offset 0 is the log start."""
+    if not batches or getattr(partition, "log_start_offset", None) != 0:
+        return False
+    return (batches[0].base_offset, batches[-1].next_offset) == (0, partition.high_watermark)
+
+
+def _append_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> Comparison:
+    """Compare the timestamp of each batch with LogAppendTime with the one that its Produce response returned."""
     by_broker = (batch for batch in batches if batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
-    times = ((batch.max_timestamp_ms, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
-    return all(returned in {None, stored} for stored, returned in times)
+    times = ((batch, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
+    others = [
+        f"at offset {batch.base_offset}, Produce returned {returned}, Fetch {batch.max_timestamp_ms}"
+        for batch, returned in times
+        if returned not in {None, batch.max_timestamp_ms}
+    ]
+    return Comparison("others", "; ".join(others)) if others else Comparison("as returned")
+
+
+def _max_timestamps(batches: tuple[RecordBatch, ...]) -> Comparison:
+    """Compare the maximum timestamp of each batch with CreateTime with the timestamps of its records, if it has any."""
+    by_client = (batch for batch in batches if batch.timestamp_type is TimestampType.CREATE_TIME and batch.records)
+    newest = ((batch, max(record.timestamp_ms for record in batch.records)) for batch in by_client)
+    others = [
+        f"at offset {batch.base_offset}, the batch has {batch.max_timestamp_ms}, its newest record {timestamp_ms}"
+        for batch, timestamp_ms in newest
+        if batch.max_timestamp_ms != timestamp_ms
+    ]
+    return Comparison("others", "; ".join(others)) if others else Comparison("of the newest records")
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:
@@ -185,7 +212,7 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
         values["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
     if all(hasattr(topic, "topic_id") for _, topic in topics):
         values["topic_ids"] = tuple(
-            sorted((n, symbols.saw_topic_id(n, t.topic_id) or 0) for n, t in topics if t.topic_id)
+            sorted((n, seen) for n, t in topics if (seen := symbols.saw_topic_id(n, t.topic_id)) is not None)
         )
     return values
 
@@ -210,33 +237,6 @@ def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Res
     return {"error": error_of(topic.error_code), "name": symbols.script_name(topic.name) if topic.name else None}
 
 
-def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Response:
-    partition = only_partition(step, response.topics, symbols)
-    return {"error": error_of(partition.error_code)}
-
-
-def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Response:
-    group = response.groups[0] if hasattr(response, "groups") else response
-    if hasattr(group, "error_code") and error_of(group.error_code) != "NONE":
-        return {"error": error_of(group.error_code)}
-    if step.topic is None:
-        return {"error": "NONE", "committed": _committed_offsets(group.topics, symbols)}
-    partition = only_partition(step, group.topics, symbols)
-    values = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
-    return values | plain_fields(partition, "committed_offset", "committed_leader_epoch")
-
-
-def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None, int, int], ...]:
-    """Return topic, partition and offset of each partition."""
-    return tuple(
-        sorted(
-            (symbols.script_name(topic.name), int(partition.partition_index), int(partition.committed_offset))
-            for topic in topics
-            for partition in topic.partitions
-        )
-    )
-
-
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     Produce: _produce,
     Fetch: _fetch,
@@ -249,8 +249,7 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]
     DeleteTopicById: _delete_topic,
     Metadata: _metadata,
     MetadataById: _metadata_by_id,
-    OffsetCommit: _offset_commit,
-    OffsetFetch: _offset_fetch,
     RawRequest: raw_response,
+    **group_responses.NORMALISERS,
     **admin_responses.NORMALISERS,
 }

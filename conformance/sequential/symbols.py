@@ -1,9 +1,11 @@
-"""The values that the symbols of a script have in one run: real names, topic and producer ids, brokers."""
+"""The values that the symbols of a script have in one run: names, ids of topics, producers and members, brokers."""
 
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from conformance.sequential.real_values import IdSymbol
+from fixtures.clients.topic_ids import topic_id_text
 from fixtures.targets.target import Node
 
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
@@ -23,7 +25,9 @@ class ScriptSymbols:
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
+        self._member_ids: list[str] = []
         self._append_times: dict[tuple[str, int, int], int] = {}
+        self._log_sizes: dict[tuple[str, int], int] = {}
 
     def real(self, name: str) -> str:
         """Return the name on the wire: the script's name, with a unique suffix if it begins with `trial`."""
@@ -49,7 +53,7 @@ class ScriptSymbols:
             self._topic_ids.append(topic_id)
         if name is not None:
             self._topic_id_by_name[name] = topic_id
-        return self._topic_ids.index(topic_id)
+        return IdSymbol(self._topic_ids.index(topic_id), tuple(str(topic_id_text(each)) for each in self._topic_ids))
 
     def remove_topic(self, name: str) -> None:
         """Remove a deleted topic. Its id keeps its index."""
@@ -65,11 +69,27 @@ class ScriptSymbols:
             return -1
         if producer_id not in self._producer_ids:
             self._producer_ids.append(producer_id)
-        return self._producer_ids.index(producer_id)
+        return self.producer(producer_id)
 
     def producer(self, producer_id: int) -> int:
         """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
-        return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else producer_id
+        if producer_id not in self._producer_ids:
+            return producer_id
+        return IdSymbol(self._producer_ids.index(producer_id), tuple(map(str, self._producer_ids)))
+
+    def member_id(self, member: int | str) -> str:
+        """Return the nth member id that was assigned, "unknown" if fewer were; a text unchanged."""
+        if isinstance(member, str):
+            return member
+        return self._member_ids[member] if member < len(self._member_ids) else "unknown"
+
+    def saw_member_id(self, member_id: str) -> int:
+        """Record a member id; return its index in the order in which ids were first seen, -1 for the empty id."""
+        if not member_id:
+            return -1
+        if member_id not in self._member_ids:
+            self._member_ids.append(member_id)
+        return IdSymbol(self._member_ids.index(member_id), tuple(self._member_ids))
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
         """Record the time that a Produce response has for a batch, in the partition of the step."""
@@ -78,6 +98,14 @@ class ScriptSymbols:
     def append_time(self, step: Any, base_offset: int) -> int | None:
         """Return the recorded time of a batch; None if no response had one."""
         return self._append_times.get((step.topic, step.partition, base_offset))
+
+    def saw_log_size(self, step: Any, size: int) -> None:
+        """Record the size of all batches of the step's partition, as a Fetch response has them."""
+        self._log_sizes[step.topic, step.partition] = size
+
+    def log_size(self, step: Any) -> int | None:
+        """Return the recorded size of the log of the step's partition; None if no Fetch returned all of it."""
+        return self._log_sizes.get((step.topic, step.partition))
 
     def topic_name(self, n: int) -> str | None:
         """Return the script's name of the topic that has the nth id; None after its deletion."""
@@ -93,7 +121,7 @@ class ScriptSymbols:
             return None
         if cluster_id not in self._cluster_ids:
             self._cluster_ids.append(cluster_id)
-        return self._cluster_ids.index(cluster_id)
+        return IdSymbol(self._cluster_ids.index(cluster_id), tuple(self._cluster_ids))
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -245,20 +245,20 @@ def _blank_value(kind: Any) -> Any:
     return empty()
 
 
-def pretended(key: int, error: ErrorCode) -> Tampering:
-    """Return a tampering that advertises a missing API and `group.version`, and responds to the API with an error."""
-    newest = known_versions(key)[-1]
+def pretended(error: ErrorCode, *keys: int) -> Tampering:
+    """Return a tampering that advertises missing APIs and `group.version`, and responds to the APIs with an error."""
 
     def tamper(request: Any, forward: Forward) -> Any:
-        if request.__api_key__ == key:
+        if request.__api_key__ in keys:
             return with_errors(blank(load_response_from_request(type(request))), error)
         if api(request) == "FindCoordinator":
             return forward(replace(request, key_type=0))
         response = forward(request)
         if api(request) != "ApiVersions":
             return response
-        added = replace(response.api_keys[0], api_key=key, min_version=0, max_version=newest)
-        response = replace(response, api_keys=(*response.api_keys, added))
+        first, newest = response.api_keys[0], {key: known_versions(key)[-1] for key in keys}
+        added = [replace(first, api_key=key, min_version=0, max_version=version) for key, version in newest.items()]
+        response = replace(response, api_keys=(*response.api_keys, *added))
         if not hasattr(response, "finalized_features"):
             return response
         (kind, _) = typing.get_args(typing.get_type_hints(type(response))["finalized_features"])

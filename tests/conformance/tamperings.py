@@ -72,6 +72,10 @@ def records_altered(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
     return altered_responses("Fetch", partition)
 
 
+def max_timestamp_one_more(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(batch, max_timestamp_ms=batch.max_timestamp_ms + 1) for batch in batches]
+
+
 def _fetch_offset(request: Any) -> int:
     return request.topics[0].partitions[0].fetch_offset
 
@@ -118,7 +122,7 @@ def _removes_producer_ids(request: Any) -> Any:
     return altered(request, "topic_data.partition_data", strip)
 
 
-def _same_producer_id(_request: Any, part: Any) -> Any:
+def same_producer_id(_request: Any, part: Any) -> Any:
     return replace(part, producer_id=4711)
 
 
@@ -270,7 +274,7 @@ def _reads_empty_as_all(request: Any) -> Any:
     return replace(request, topics=None) if request.topics == () else request
 
 
-def _same_topic_id(_request: Any, part: Any) -> Any:
+def same_topic_id(_request: Any, part: Any) -> Any:
     return replace(part, topic_id=uuid.UUID(int=4711)) if hasattr(part, "topic_id") else part
 
 
@@ -297,6 +301,13 @@ def _metadata_of_partitions(change: Callable[[Any], Any]) -> Tampering:
 
 def _in_the_first_epoch(part: Any) -> Any:
     return replace(part, leader_epoch=0) if hasattr(part, "leader_epoch") else part
+
+
+def hundred_bytes_more(_request: Any, part: Any) -> Any:
+    """Return sizes of replicas that are 100 bytes larger."""
+    return altered(
+        part, "results.topics.partitions", lambda each: replace(each, partition_size=each.partition_size + 100)
+    )
 
 
 def _puts_all_on_the_leader(part: Any) -> Any:
@@ -416,6 +427,13 @@ def _fails_when_old(key: ApiKey) -> Planted:
     return Planted(tamper)
 
 
+_OF_MEMBERS = (
+    "groups/only-member-leads-its-group",
+    "groups/member-commits-in-its-generation",
+    "groups/member-that-left-is-unknown",
+)
+_MEMBER_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
+
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     f"versions/{key.name.lower().replace('_', '-')}": key
     for key in (
@@ -446,6 +464,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
 } | {
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
+    **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
@@ -466,9 +485,10 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
 
 TAMPERINGS: dict[str, Planted] = {
     **{
-        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(key, ErrorCode.unknown_server_error))
+        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(ErrorCode.unknown_server_error, key))
         for id_, key in NOT_ON_REFERENCE.items()
     },
+    **dict.fromkeys(_OF_MEMBERS, Planted(pretended(ErrorCode.unknown_server_error, *_MEMBER_APIS))),
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
@@ -524,6 +544,7 @@ TAMPERINGS: dict[str, Planted] = {
     "produce/deleted-topic-id-is-rejected": _ERRORS_SUPPRESSED,
     "produce/rejected-request-leaves-no-record": Planted(_appends_and_rejects),
     "fetch/log-is-read-in-append-order": Planted(records_altered(_reverses)),
+    "fetch/max-timestamp-is-that-of-newest-record": Planted(records_altered(max_timestamp_one_more)),
     "fetch/out-of-range-offset-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),
     "fetch/mid-batch-offset-returns-its-batch": Planted(records_altered(_filters)),
@@ -546,7 +567,7 @@ TAMPERINGS: dict[str, Planted] = {
     "idempotence/older-epoch-is-fenced": Planted(altered_requests("Produce", _removes_producer_ids)),
     "idempotence/sequences-wrap-to-zero": Planted(altered_requests("Produce", _removes_producer_ids)),
     "idempotence/incomplete-producer-id-is-rejected": Planted(suppressed_errors("InitProducerId")),
-    "idempotence/producer-ids-are-unique": Planted(altered_responses("InitProducerId", _same_producer_id)),
+    "idempotence/producer-ids-are-unique": Planted(altered_responses("InitProducerId", same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
     "offsets/by-timestamp-is-the-first-not-earlier": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/max-timestamp-is-the-newest-record": Planted(_plus_one("ListOffsets", "timestamp")),
@@ -562,10 +583,10 @@ TAMPERINGS: dict[str, Planted] = {
     "retention/nothing-else-is-deleted": Planted(altered_requests("CreateTopics", _deletes_from_compacted_topics)),
     "storage/records-outlive-a-kill": Planted(_after_restart(records_altered(_loses_first_batch))),
     "storage/sequences-outlive-a-kill": Planted(_after_restart(altered_requests("Produce", _removes_producer_ids))),
-    "storage/producer-ids-outlive-a-kill": Planted(altered_responses("InitProducerId", _same_producer_id)),
+    "storage/producer-ids-outlive-a-kill": Planted(altered_responses("InitProducerId", same_producer_id)),
     "storage/commits-outlive-a-kill": Planted(_after_restart(_loses_commits)),
     "storage/configs-outlive-a-kill": Planted(_after_restart(altered_responses("DescribeConfigs", _inherits_all))),
-    "storage/topic-ids-outlive-a-kill": Planted(_after_restart(altered_responses("Metadata", _same_topic_id))),
+    "storage/topic-ids-outlive-a-kill": Planted(_after_restart(altered_responses("Metadata", same_topic_id))),
     "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/unknown-leader-epoch-is-rejected": Planted(_ignores_epoch),
     "epochs/responses-carry-the-epoch": Planted(
@@ -590,7 +611,7 @@ TAMPERINGS: dict[str, Planted] = {
     "leadership/records-outlive-a-leader": Planted(records_altered(_loses_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),
-    "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", _same_topic_id)),
+    "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", same_topic_id)),
     "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_without_isr)),
     "metadata/any-broker-serves-admin-requests": Planted(
         altered_responses("CreatePartitions", _returns_not_controller)
@@ -638,6 +659,7 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "admin/too-many-partitions-are-rejected": Planted(suppressed_errors("CreatePartitions")),
     "admin/replicas-are-spread": Planted(_metadata_of_partitions(_puts_all_on_the_leader)),
+    "admin/replicas-have-the-size-of-the-log": Planted(altered_responses("DescribeLogDirs", hundred_bytes_more)),
     "configs/changes-leave-the-rest": Planted(altered_requests("IncrementalAlterConfigs", _only_validates)),
     "configs/lists-are-appended-to": Planted(altered_requests("IncrementalAlterConfigs", _only_validates)),
     "configs/bad-change-changes-nothing": Planted(suppressed_errors("IncrementalAlterConfigs")),

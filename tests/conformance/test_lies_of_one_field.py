@@ -8,14 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest
 
 from conformance.registry import REQUIREMENTS
 from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
-from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api
-from tests.conformance.tamperings import records_altered
+from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api, with_errors
+from tests.conformance.tamperings import (
+    hundred_bytes_more,
+    max_timestamp_one_more,
+    records_altered,
+    same_producer_id,
+    same_topic_id,
+)
 from tests.conformance.test_every_requirement_can_fail import BROKERS, check
 
 pytestmark = pytest.mark.sampled(2)
@@ -180,7 +187,22 @@ LIES = {
     "append time": Lie(
         "produce/log-append-time-is-set-by-the-broker",
         altered_responses("Produce", _append_time_an_hour_later),
-        "append_times",
+        "append_times was others (at offset 0, Produce returned ",
+    ),
+    "cluster id": Lie(
+        "metadata/cluster-is-described",
+        whole("DescribeCluster", cluster_id="another"),
+        "cluster_id was 1 (another), not 0 (",
+    ),
+    "topic id": Lie(
+        "metadata/topic-id-names-one-creation",
+        altered_responses("CreateTopics", same_topic_id),
+        "(AAAAAAAAAAAAAAAAAAASZw)",
+    ),
+    "producer id": Lie(
+        "idempotence/producer-ids-are-unique",
+        altered_responses("InitProducerId", same_producer_id),
+        "producer was 0 (4711), not 1 (an id not seen before)",
     ),
     "replication factor": Lie(
         "admin/creation-is-described", altered_responses("CreateTopics", _one_replica_more), "replication_factor"
@@ -191,6 +213,16 @@ LIES = {
         "groups/commit-from-unknown-member-is-rejected",
         _requires_generation_of_members,
         "OffsetCommit: error was UNKNOWN_MEMBER_ID, not NONE",
+    ),
+    "maximum timestamp": Lie(
+        "fetch/max-timestamp-is-that-of-newest-record",
+        records_altered(max_timestamp_one_more),
+        "max_timestamps was others (at offset 0, the batch has 1700000000001, its newest record 1700000000000)",
+    ),
+    "size of a replica": Lie(
+        "admin/replicas-have-the-size-of-the-log",
+        altered_responses("DescribeLogDirs", hundred_bytes_more),
+        "size was another (Fetch returned ",
     ),
     "offline replicas": Lie(
         "metadata/every-broker-returns-the-same",
@@ -234,6 +266,82 @@ def test_a_false_limit_of_apache_kafka_is_a_violation(tmp_path):
                 with TamperingProxy(kafka, described) as proxy:
                     finding = check(requirements[requirement], proxy, tmp_path)
                 assert finding.verdict is Verdict.VIOLATION, (name, factor)
+
+
+def _first_joined(**changes: Any) -> Tampering:
+    """Return a tampering that replaces fields of the response to a member that has joined."""
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        has_joined = api(request) == "JoinGroup" and response.error_code == ErrorCode.none
+        return replace(response, **changes) if has_joined else response
+
+    return tamper
+
+
+def _another_metadata(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "JoinGroup":
+        return response
+    return altered(response, "members", lambda each: replace(each, metadata=each.metadata + b"x"))
+
+
+def _required_id_altered(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    is_new = api(request) == "JoinGroup" and response.error_code == ErrorCode.member_id_required
+    return replace(response, member_id=f"{response.member_id}x") if is_new else response
+
+
+def _remains(request: Any, forward: Any) -> Any:
+    """Respond to LeaveGroup as if the member had left."""
+    if api(request) != "LeaveGroup":
+        return forward(request)
+    left = forward(replace(request, members=tuple(replace(each, member_id="unknown") for each in request.members)))
+    named = tuple(
+        replace(each, member_id=ours.member_id) for each, ours in zip(left.members, request.members, strict=True)
+    )
+    return with_errors(replace(left, members=named), ErrorCode.none)
+
+
+def _ignores_generation(request: Any, forward: Any) -> Any:
+    """Accept each commit of a member, as if it were in generation 1."""
+    if api(request) != "OffsetCommit" or not request.member_id:
+        return forward(request)
+    field = next(name for name in ("generation_id", "generation_id_or_member_epoch") if hasattr(request, name))
+    return forward(replace(request, **{field: 1}))
+
+
+_LEADS, _COMMITS, _LEAVES = (
+    "groups/only-member-leads-its-group",
+    "groups/member-commits-in-its-generation",
+    "groups/member-that-left-is-unknown",
+)
+LIES_ABOUT_MEMBERS = {
+    "required id": Lie(_LEADS, _required_id_altered, "step 4, JoinGroup: error was UNKNOWN_MEMBER_ID, not NONE"),
+    "member id": Lie(
+        _LEADS, _first_joined(member_id="another"), "JoinGroup: member was 1 (another), not 0 (kafkatrial-"
+    ),
+    "leader": Lie(_LEADS, _first_joined(leader="another"), "JoinGroup: leader was 1 (another), not 0 (kafkatrial-"),
+    "generation": Lie(_LEADS, _first_joined(generation_id=7), "JoinGroup: generation was 7, not 1"),
+    "members": Lie(_LEADS, _first_joined(members=()), "JoinGroup: members was (), not ((0, b"),
+    "metadata": Lie(_LEADS, _another_metadata, "JoinGroup: members was ((0 (kafkatrial-"),
+    "protocol": Lie(_LEADS, _first_joined(protocol_name="other"), "JoinGroup: protocol_name was other, not r"),
+    "assignment": Lie(_LEADS, whole("SyncGroup", assignment=b"other"), "SyncGroup: assignment was b'other', not b'"),
+    "commit": Lie(_COMMITS, _ignores_generation, "OffsetCommit: error was NONE, not ILLEGAL_GENERATION"),
+    "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
+}
+"""Lies about members of groups, which the reference broker does not have."""
+
+
+@pytest.mark.java
+def test_a_lie_about_a_member_is_a_violation_that_names_it(tmp_path):
+    requirements = {each.id: each for each in REQUIREMENTS}
+    with parse_target("apache-kafka:4.3.1", nodes=1) as kafka:
+        for name, lie in LIES_ABOUT_MEMBERS.items():
+            with TamperingProxy(kafka, lie.tampering) as proxy:
+                finding = check(requirements[lie.requirement], proxy, tmp_path)
+            assert finding.verdict is Verdict.VIOLATION, (name, finding.reason)
+            assert lie.named in finding.reason, name
 
 
 def _multiplied(name: str, factor: float) -> Any:

@@ -165,7 +165,8 @@ def describe_log_dirs(cluster: ModelCluster, step: DescribeLogDirs, broker: int)
     if partition is None or broker not in (partition.replicas or ()):
         return {"error": "NONE", "replicas": 0}
     has_bytes = partition.log_end_offset > 0
-    return {"error": "NONE", "replicas": 1, "has_bytes": has_bytes, "offset_lag": 0, "is_future": False}
+    replica = {"has_bytes": has_bytes, "size": "as fetched", "offset_lag": 0, "is_future": False}
+    return {"error": "NONE", "replicas": 1, **replica}
 
 
 def describe_quorum(_cluster: ModelCluster, step: DescribeQuorum) -> Expectation:

@@ -1,4 +1,4 @@
-"""State of the model: topics, their partitions' logs, producers, group offsets.
+"""State of the model: topics, their partitions' logs, producers, groups and their offsets.
 
 It contains only what determines responses. A partition's log is a list of batches with their offsets; the log end is
 the high watermark. There are no faults, so all replicas are in sync, and a leader changes only if the script requests
@@ -125,6 +125,20 @@ class CommittedOffset:
 
 
 @dataclass(slots=True)
+class Group:
+    """A group of the classic protocol with at most one member, which is then its leader."""
+
+    pending: set[int] = field(default_factory=set)
+    """Members that have received their ids and have not joined with them."""
+    member: int | None = None
+    generation: int = 0
+    protocols: tuple[tuple[str, bytes], ...] = ()
+    """Name and metadata of each protocol of the member."""
+    assignment: bytes | None = None
+    """Assignment of the member; None from the beginning of a generation until the leader sends it."""
+
+
+@dataclass(slots=True)
 class ModelCluster:
     """All state that a script can change."""
 
@@ -135,6 +149,10 @@ class ModelCluster:
     """Number of assigned producer ids."""
     quotas: dict[str, dict[str, int]] = field(default_factory=dict)
     """Quotas by client id and name."""
+    members: int = 0
+    """Number of assigned member ids."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    """Groups in which members have joined, by name."""
     committed: dict[tuple[str, int, int], CommittedOffset] = field(default_factory=dict)
     """Committed offsets by group, topic id and partition."""
 

@@ -1,24 +1,35 @@
-"""Model of OffsetCommit and OffsetFetch of a group without members (`OffsetMetadataManager`, KIP-211, KIP-320)."""
+"""Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.model.cluster import CommittedOffset, ModelCluster
+from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
+from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
 from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
-    """Store the offset in place of the previous one; a rejected commit changes nothing.
-
-    A commit without generation is accepted, whatever its member, since the group has none. One with a generation is
-    rejected; scripts send it only to groups that exist, since others have other errors.
-    """
+    """Store the offset in place of the previous one; a rejected commit changes nothing."""
     if cluster.partition(step.topic, step.partition) is None:
         return {"error": unknown_partition(cluster, step)}
-    if step.generation >= 0:
-        return {"error": "UNKNOWN_MEMBER_ID"}
+    if error := _group_error(cluster.groups.get(step.group, Group()), step):
+        return {"error": error}
     key = (step.group, cluster.topics[step.topic].id, step.partition)
     cluster.committed[key] = CommittedOffset(step.offset, step.leader_epoch, step.metadata)
     return {"error": "NONE"}
+
+
+def _group_error(group: Group, step: OffsetCommit) -> str | None:
+    """Return the error of a commit that the group does not accept (`ClassicGroup.validateOffsetCommit`).
+
+    In a group without members, a commit without generation is accepted, whatever its member, and one with a generation
+    is rejected; scripts send the latter only to groups that exist, since others have other errors. In a group with a
+    member, only its commits in its generation are accepted, after it has received its assignment.
+    """
+    if group.member is None:
+        return None if step.generation < 0 else UNKNOWN_MEMBER
+    if error := generation_error(group, step.member, step.generation):
+        return error
+    return "REBALANCE_IN_PROGRESS" if group.assignment is None else None
 
 
 def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:

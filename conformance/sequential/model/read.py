@@ -47,6 +47,7 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
         "leader_epochs": _first_of(tuple(batch.leader_epoch for batch in batches)),
         "producers": _first_of(tuple(batch.producer for batch in batches)),
         "append_times": "as returned",
+        "max_timestamps": "of the newest records",
         "codecs": _first_of(tuple(batch.codec for batch in batches)),
         "high_watermark": end,
         "last_stable_offset": end,

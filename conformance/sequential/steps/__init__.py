@@ -7,7 +7,8 @@ target supports, and `responses` converts the response to values that can be com
   shrunk by Hypothesis.
 - A name that begins with `trial` is a new topic, or a new group, in each run of the script; any other name is sent
   unchanged.
-- A producer is a number: the index of its id among the ids that were assigned to the script, from 0 on.
+- A producer is a number: the index of its id among the ids that were assigned to the script, from 0 on. So is a member
+  of a group; a text in place of the number is sent as the member's id.
 - A broker is its place among the target's brokers, by ascending id, from 1 on; a higher number is sent unchanged.
 - `version` is the highest version to use; None is the newest that both sides support. If a target does not offer the
   version, the next lower shared one is used, or the lowest shared one if all are higher.
@@ -45,7 +46,15 @@ from conformance.sequential.steps.connection import (
     RawBytes,
     RawRequest,
 )
-from conformance.sequential.steps.groups import OffsetCommit, OffsetFetch
+from conformance.sequential.steps.groups import (
+    PROTOCOL_TYPE,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetFetch,
+    SyncGroup,
+)
 from conformance.sequential.steps.records import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -84,6 +93,7 @@ __all__ = [
     "LATEST",
     "LATEST_TIERED",
     "MAX_TIMESTAMP",
+    "PROTOCOL_TYPE",
     "SEQUENCES",
     "TOPIC",
     "AfterCleanup",
@@ -117,9 +127,12 @@ __all__ = [
     "Eventually",
     "Fetch",
     "Flaw",
+    "Heartbeat",
     "IncrementalAlterConfigs",
     "InitProducerId",
+    "JoinGroup",
     "KillAndRestart",
+    "LeaveGroup",
     "ListOffsets",
     "ListReassignments",
     "LongPoll",
@@ -140,5 +153,6 @@ __all__ = [
     "ResourceType",
     "Script",
     "Step",
+    "SyncGroup",
     "WithUnknownTags",
 ]

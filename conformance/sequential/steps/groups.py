@@ -1,8 +1,18 @@
-"""Steps on group offsets."""
+"""Steps on groups: their offsets, and members of the classic protocol.
+
+A member is a number, the index of its id among the ids that were assigned to the script, from 0 on; or any text that is
+sent as the id. The empty id is that of no member, or of a new one.
+"""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from conformance.sequential.steps.base import TOPIC, Step
+
+Member: TypeAlias = int | str
+
+PROTOCOL_TYPE = "kafkatrial"
+"""Protocol type of members. A broker interprets the metadata only of members with the type `consumer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +26,7 @@ class OffsetCommit(Step):
     leader_epoch: int = -1
     metadata: str = ""
     generation: int = -1
-    member: str = ""
+    member: Member = ""
     version: int | None = None
 
 
@@ -27,4 +37,46 @@ class OffsetFetch(Step):
     group: str = TOPIC
     topic: str | None = TOPIC
     partition: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup(Step):
+    """JoinGroup, by default of a new member: since version 4, it receives only its id (KIP-394)."""
+
+    member: Member = ""
+    protocols: tuple[tuple[str, bytes], ...] = (("range", b"metadata"),)
+    """Name and metadata of each protocol that the member supports, the preferred one first."""
+    group: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup(Step):
+    """SyncGroup of a member that sends an assignment for itself alone."""
+
+    member: Member
+    generation: int = 1
+    assignment: bytes = b"assignment"
+    protocol: str = "range"
+    group: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat(Step):
+    """Heartbeat of a member."""
+
+    member: Member
+    generation: int = 1
+    group: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup(Step):
+    """LeaveGroup of one member."""
+
+    member: Member
+    group: str = TOPIC
     version: int | None = None

@@ -3,6 +3,7 @@
 import pytest
 
 from conformance.sequential.expectation import Each, OneOf, Satisfies, mismatches
+from conformance.sequential.real_values import Comparison, IdSymbol
 from conformance.sequential.response import CLOSED, SILENT
 
 EXPECTED = {"error": "NONE", "base_offset": 3}
@@ -46,6 +47,24 @@ def test_alternatives():
 
 def test_predicates():
     assert mismatches({"n": Satisfies("even", lambda n: n % 2 == 0)}, {"n": 3})[0].expected == "even"
+
+
+def test_the_text_of_a_mismatch_has_the_real_values_of_symbols():
+    second = IdSymbol(1, ("abc", "def"))
+    expected = {"cluster_id": 0, "topic_ids": (("trial", 2),), "producer": -1, "append_times": "as returned"}
+    actual = {
+        "cluster_id": second,
+        "topic_ids": (("trial", second),),
+        "producer": second,
+        "append_times": Comparison("others", "Produce returned 1, Fetch 2"),
+    }
+    assert [(one.expected, one.actual) for one in mismatches(expected, actual)] == [
+        ("0 (abc)", "1 (def)"),
+        ("(('trial', 2 (an id not seen before)),)", "(('trial', 1 (def)),)"),
+        ("-1", "1 (def)"),
+        ("as returned", "others (Produce returned 1, Fetch 2)"),
+    ]
+    assert mismatches({"cluster_id": 1, "append_times": "others"}, actual) == []
 
 
 def test_pipelined_responses_are_compared_one_by_one():

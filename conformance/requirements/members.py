@@ -1,0 +1,162 @@
+"""Requirements of a group with one member, in the classic protocol: join, synchronise, commit, leave.
+
+A broker that does not advertise these APIs is not judged. The versions of JoinGroup are those with KIP-394. Sources in
+addition to those of the requirements: `GroupMetadataManager` and `ClassicGroup` of Apache Kafka.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    CreateTopic,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetFetch,
+    Step,
+    SyncGroup,
+)
+from conformance.sequential.strategies import many, script
+from fixtures.targets.target import Capability
+
+_Protocols = tuple[tuple[str, bytes], ...]
+_Generation = tuple[bytes, bool]
+"""The assignment of a generation, and whether the member repeats its JoinGroup before it sends the assignment."""
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_COST: Final = 5
+"""A broker may wait for more members before it begins the first generation (`group.initial.rebalance.delay.ms`)."""
+_PROTOCOLS: Final = st.sampled_from(
+    [(("range", b"metadata"),), (("roundrobin", b"\0preferred"), ("range", b"")), (("range", b""),)]
+)
+_VERSIONS: Final = st.sampled_from([None, 4, 5, 7])
+_WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
+"""A group without members and offsets may be removed at any time, together with the members that have only their ids.
+Before Kafka 4.0, this happens when any topic is deleted."""
+_JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
+_JUDGED: Final = judges("error", of=JoinGroup) | judges("error", of=SyncGroup)
+_COMMITS: Final = judges("error", of=OffsetCommit) | judges("error", "committed_offset", "metadata", of=OffsetFetch)
+_MEMBERS: Final = st.sampled_from([0, "unknown", ""])
+
+
+def _generations(protocols: _Protocols, version: int | None, generations: Sequence[_Generation]) -> tuple[Step, ...]:
+    """Return the requests of a member that leads these generations, from 1 on."""
+    join = JoinGroup(0, protocols, version=version)
+    steps: list[Step] = [JoinGroup(protocols=protocols, version=version)]
+    for generation, (assignment, is_repeated) in enumerate(generations, start=1):
+        steps += [join] * (2 if is_repeated else 1)
+        steps += [SyncGroup(0, generation, each, protocols[0][0]) for each in (assignment, b"later")]
+    return tuple(steps)
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="groups/only-member-leads-its-group",
+        level=Level.MUST,
+        text="The first member that joins a group with the id that it has received is the leader of generation 1 and "
+        "its only member, with the protocol that it prefers and its metadata for this protocol. SyncGroup returns the "
+        "assignment that it sent first in its generation. If it then joins again, the next generation begins; if it "
+        "repeats JoinGroup before it has sent an assignment, the response is the same.",
+        sources=(sources.KIP_394, sources.PROTOCOL),
+        check=sequential(
+            script(
+                *_WITH_OFFSET,
+                st.builds(
+                    _generations,
+                    _PROTOCOLS,
+                    _VERSIONS,
+                    st.lists(st.tuples(st.sampled_from([b"assignment", b""]), st.booleans()), min_size=1, max_size=3),
+                ),
+            ),
+            judges(
+                "error",
+                "member",
+                "leader",
+                "generation",
+                "members",
+                "skip_assignment",
+                "protocol_type",
+                "protocol_name",
+                of=JoinGroup,
+            )
+            | judges("error", "assignment", "protocol_type", "protocol_name", of=SyncGroup),
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/member-commits-in-its-generation",
+        level=Level.MUST,
+        text="In a group with a member, a commit of the member in its generation is stored, and OffsetFetch returns "
+        "it. A commit with another generation is rejected with ILLEGAL_GENERATION, one with another member id or none "
+        "with UNKNOWN_MEMBER_ID, one before the assignment with REBALANCE_IN_PROGRESS; nothing is stored.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
+        check=sequential(
+            script(
+                *_JOINED,
+                OffsetCommit(1, member=0, generation=1),
+                SyncGroup(0),
+                OffsetFetch(),
+                many(
+                    st.builds(OffsetCommit, st.integers(2, 9), member=_MEMBERS, generation=st.integers(-1, 2))
+                    | st.just(OffsetFetch())
+                ),
+                OffsetCommit(10, member=0, generation=1, metadata="m"),
+                *(
+                    OffsetCommit(11, member=member, generation=generation)
+                    for member, generation in ((0, 2), (0, 0), ("unknown", 1), ("", -1))
+                ),
+                OffsetFetch(),
+            ),
+            _JUDGED | _COMMITS,
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/member-that-left-is-unknown",
+        level=Level.MUST,
+        text="Heartbeat of the member of a group in its generation returns NONE, in another generation "
+        "ILLEGAL_GENERATION, and of another member UNKNOWN_MEMBER_ID. When the member has left, the group has no "
+        "members: each request of the member is rejected with UNKNOWN_MEMBER_ID, its commits stay, and commits without "
+        "generation are accepted.",
+        sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
+        check=sequential(
+            script(
+                *_JOINED,
+                Heartbeat(0),
+                SyncGroup(0),
+                many(st.builds(Heartbeat, st.sampled_from([0, "unknown"]), st.integers(0, 2)), at_most=4),
+                OffsetCommit(5, member=0, generation=1),
+                LeaveGroup("unknown"),
+                Heartbeat(0),
+                LeaveGroup(0),
+                many(
+                    st.sampled_from(
+                        [
+                            Heartbeat(0),
+                            Heartbeat(0, 2),
+                            SyncGroup(0),
+                            JoinGroup(0),
+                            LeaveGroup(0),
+                            OffsetCommit(6, member=0, generation=1),
+                        ]
+                    )
+                ),
+                Heartbeat(0),
+                OffsetFetch(),
+                OffsetCommit(7),
+                OffsetFetch(),
+            ),
+            _JUDGED | _COMMITS | judges("error", of=Heartbeat) | judges("error", of=LeaveGroup),
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+    ),
+)

@@ -1,0 +1,90 @@
+"""Requests of the group APIs, built from steps."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from conformance.sequential.layout import Names, milliseconds, one_topic
+from conformance.sequential.steps import (
+    PROTOCOL_TYPE,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetFetch,
+    Step,
+    SyncGroup,
+)
+from fixtures.clients.messages import ApiKey
+
+_TIMEOUT_MS: Final = 30_000
+"""Session timeout and rebalance timeout of members."""
+
+
+def _offset_commit(step: OffsetCommit, names: Names) -> dict[str, Any]:
+    partition = {
+        "committed_offset": step.offset,
+        "committed_leader_epoch": step.leader_epoch,
+        "committed_metadata": step.metadata,
+    }
+    return {
+        "group_id": names.real(step.group),
+        "generation_id_or_member_epoch": step.generation,
+        "generation_id": step.generation,
+        "member_id": names.member_id(step.member),
+        "retention_time": milliseconds(-1),
+        "topics": [one_topic(step, names, partition)],
+    }
+
+
+def _offset_fetch(step: OffsetFetch, names: Names) -> dict[str, Any]:
+    group, topics = names.real(step.group), None
+    if step.topic is not None:
+        name = names.real(step.topic)
+        topics = [{"name": name, "topic_id": names.topic_id(step.topic), "partition_indexes": (step.partition,)}]
+    return {"group_id": group, "topics": topics, "groups": [{"group_id": group, "topics": topics}]}
+
+
+def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
+    return {
+        "group_id": names.real(step.group),
+        "session_timeout": milliseconds(_TIMEOUT_MS),
+        "rebalance_timeout": milliseconds(_TIMEOUT_MS),
+        "member_id": names.member_id(step.member),
+        "group_instance_id": None,
+        "protocol_type": PROTOCOL_TYPE,
+        "protocols": [{"name": name, "metadata": metadata} for name, metadata in step.protocols],
+        "reason": None,
+    }
+
+
+def _sync_group(step: SyncGroup, names: Names) -> dict[str, Any]:
+    return {
+        **_in_generation(step, names),
+        "protocol_type": PROTOCOL_TYPE,
+        "protocol_name": step.protocol,
+        "assignments": [{"member_id": names.member_id(step.member), "assignment": step.assignment}],
+    }
+
+
+def _in_generation(step: SyncGroup | Heartbeat, names: Names) -> dict[str, Any]:
+    return {
+        "group_id": names.real(step.group),
+        "generation_id": step.generation,
+        "member_id": names.member_id(step.member),
+        "group_instance_id": None,
+    }
+
+
+def _leave_group(step: LeaveGroup, names: Names) -> dict[str, Any]:
+    member = {"member_id": names.member_id(step.member), "group_instance_id": None, "reason": None}
+    return {"group_id": names.real(step.group), **member, "members": [member]}
+
+
+REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
+    OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
+    OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
+    JoinGroup: (ApiKey.JOIN_GROUP, _join_group),
+    SyncGroup: (ApiKey.SYNC_GROUP, _sync_group),
+    Heartbeat: (ApiKey.HEARTBEAT, _in_generation),
+    LeaveGroup: (ApiKey.LEAVE_GROUP, _leave_group),
+}
