@@ -154,6 +154,11 @@ def forget_last_fetch(self, fetch_offset, leader_end_offset, now):
         self.last_caught_up_wall_ms = now.wall_ms
 
 
+def announce_nothing(self, state, now):
+    if now.monotonic_ms >= state.begin_quorum_epoch_deadline_ms:
+        state.begin_quorum_epoch_deadline_ms = now.monotonic_ms + self.config.begin_quorum_epoch_timeout_ms
+
+
 def start_unattached(self, election, now):
     return Unattached(election.epoch, election.leader_id, election.voted, self._first_election_deadline_ms(now))
 
@@ -259,7 +264,7 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("shutdown-completes", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
+    Defect("shutdown-completes", node.Node, "is_stopped", property(lambda self: self.has_given_up), kinds=("stop",)),
     Defect(
         "leader-is-announced",
         QuorumConfig,
@@ -267,6 +272,14 @@ BROKER_DEFECTS = (
         property(lambda self: self.fetch_timeout_ms),
         faults=0,
         faulty_ms=1_500,
+    ),
+    Defect("leader-is-announced", KafkaRaftClient, "_poll_leader", announce_nothing, faults=0, faulty_ms=500),
+    Defect(
+        "shutdown-hands-over",
+        node.Node,
+        "is_stopped",
+        property(lambda self: self.quorum.is_shutting_down),
+        kinds=("stop",),
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
