@@ -14,6 +14,8 @@
 |                       | append, or `log.initial.task.delay.ms` if that is longer                                    |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
+| `resigned-node-waits` | a leader of the quorum that has resigned waits at most twice                                |
+|                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
@@ -25,7 +27,8 @@ from collections import defaultdict
 from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader
+from reference_broker.core.quorum.messages import MAX_EPOCH
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader, Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
@@ -119,6 +122,7 @@ class TimelinessInvariants(Observer):
                 self._check_flush(watched, node, replica)
         self._check_sessions(watched, node)
         _check_announcement(watched, node.quorum)
+        _check_resignation(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
@@ -207,6 +211,14 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
         if left_ms > quorum.config.fetch_timeout_ms // 2:
             detail = f"node {watched.node_id} waits {left_ms} ms before it checks which voters do not fetch"
             raise InvariantViolation("leader-is-announced", detail)
+
+
+def _check_resignation(watched: Watched, quorum: KafkaRaftClient) -> None:
+    if isinstance(quorum.state, Resigned) and quorum.state.epoch < MAX_EPOCH:
+        left_ms = quorum.state.election_deadline_ms - watched.machine.now.monotonic_ms
+        if left_ms > 2 * quorum.config.election_timeout_ms:
+            detail = f"node {watched.node_id} has resigned, and waits {left_ms} ms for another leader"
+            raise InvariantViolation("resigned-node-waits", detail)
 
 
 def _check_heartbeats(watched: Watched, node: Node, lifecycle: BrokerLifecycleManager) -> None:
