@@ -16,6 +16,8 @@
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `unclean-at-once`     | when `unclean.leader.election.enable` is changed, the active controller elects a leader of  |
 |                       | each partition that has none, if an unclean election is permitted and possible              |
+| `resigned-node-waits` | a leader of the quorum that has resigned waits at most twice                                |
+|                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
@@ -28,7 +30,8 @@ from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManage
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.controller.elections import UNCLEAN_ELECTION
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader
+from reference_broker.core.quorum.messages import MAX_EPOCH
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader, Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
@@ -132,6 +135,7 @@ class TimelinessInvariants(Observer):
         self._check_sessions(watched, node)
         self._check_unclean_elections(watched, node)
         _check_announcement(watched, node.quorum)
+        _check_resignation(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
@@ -238,6 +242,14 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
         if silent:
             detail = f"node {watched.node_id} sends no BeginQuorumEpoch to {silent}, which do not fetch"
             raise InvariantViolation("leader-is-announced", detail)
+
+
+def _check_resignation(watched: Watched, quorum: KafkaRaftClient) -> None:
+    if isinstance(quorum.state, Resigned) and quorum.state.epoch < MAX_EPOCH:
+        left_ms = quorum.state.election_deadline_ms - watched.machine.now.monotonic_ms
+        if left_ms > 2 * quorum.config.election_timeout_ms:
+            detail = f"node {watched.node_id} has resigned, and waits {left_ms} ms for another leader"
+            raise InvariantViolation("resigned-node-waits", detail)
 
 
 def _check_heartbeats(watched: Watched, node: Node, lifecycle: BrokerLifecycleManager) -> None:

@@ -114,7 +114,12 @@ DEFECTS = (
     ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("directories of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
-    ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
+    (
+        "descriptions of cluster and quorum",
+        describe_controllers,
+        "EndpointType",
+        type("Both", (), {"CONTROLLER": EndpointType.BROKER}),
+    ),
 )
 """For each defect: the post-run check that fails, the owner and name of the attribute, and its replacement."""
 DETECTED_BY = {
