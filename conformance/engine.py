@@ -48,7 +48,7 @@ from conformance.targets import starts_nodes
 from fixtures.clients.stage import THREADS
 from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
-from fixtures.targets.target import Interfering, Target, TargetError, reasons_for_lacking
+from fixtures.targets.target import ExistingCluster, Interfering, Target, TargetError, reasons_for_lacking
 from linearizability.finding import Finding
 from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
@@ -168,7 +168,9 @@ class _Run:
             yield TargetStarting(target.name, target.node_count or 0)
             began = time.monotonic()
             target.start()
-            yield TargetStarted(target.name, len(target.nodes), time.monotonic() - began, dict(target.versions))
+            warning = target.warning if isinstance(target, ExistingCluster) else ""
+            seconds = time.monotonic() - began
+            yield TargetStarted(target.name, len(target.nodes), seconds, dict(target.versions), warning)
 
     def stop_targets(self) -> None:
         for target in self.targets:

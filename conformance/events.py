@@ -44,13 +44,17 @@ class TargetStarting(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarted(Event):
-    """End of the start of a cluster: it has accepted and returned a record."""
+    """End of the start of a cluster: it has accepted and returned a record.
+
+    :ivar warning: why an existing cluster did not, although its brokers respond; empty if it did.
+    """
 
     event: ClassVar[str] = "target-started"
     target: str
     nodes: int
     seconds: float
     versions: dict[str, str]
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

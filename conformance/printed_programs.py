@@ -6,7 +6,6 @@ import sys
 from typing import Final
 
 from conformance.targets import starts_nodes, target_of_requirements
-from fixtures.targets.recipe_file import VARIABLE
 from fixtures.targets.target import NotInstalledError, Target, UnknownTargetError
 from linearizability.judgement import Verdict
 from linearizability.printable import printable
@@ -25,10 +24,7 @@ def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
         target, and an existing cluster, has its own number.
     """
     same_size = chosen == written_for and starts_nodes(chosen)
-    try:
-        return target_of_requirements(chosen, nodes=nodes if same_size else None)
-    except UnknownTargetError as error:
-        raise UnknownTargetError(f"{error}. The variable {VARIABLE} names the file of a broker of your own") from error
+    return target_of_requirements(chosen, nodes=nodes if same_size else None)
 
 
 def print_output(text: str) -> None:

@@ -65,6 +65,8 @@ def ready_line(event: TargetStarted) -> Text:
     """Return the line for a started cluster: its versions and its start time."""
     versions = ", ".join(f"{name} {version}" for name, version in event.versions.items())
     facts = "; ".join(filter(None, (_nodes(event.nodes), versions)))
+    if event.warning:
+        return Text(f"{event.target} responds ({facts}). Warning: {printable(event.warning)}", "yellow")
     return Text(f"{event.target} is ready after {event.seconds:.1f} s ({facts})")
 
 

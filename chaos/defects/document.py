@@ -99,7 +99,8 @@ def address(source: str) -> str:
 def _found(each: Defect) -> str:
     saved = saved_counterexample(each.name)
     if saved is not None:
-        return f"`{saved.name}`, seed {saved.seed}"
+        origin = "a trial written by hand" if saved.seed is None else f"seed {saved.seed}"
+        return f"`{saved.name}`, {origin}"
     return ", ".join(f"`{name}`" for name in each.expected if "/" in name)
 
 

@@ -1,16 +1,19 @@
 """Defects of elections: the elected leader and its epoch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chaos.defects.defect import Area
+from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.partition_changes import Candidates, Election, RequestedChange
+from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.controller.placement import log_directory
 from reference_broker.core.metadata import image
 from reference_broker.protocol.metadata_records import (
     NO_LEADER,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
 )
@@ -30,6 +33,15 @@ def elect_uncleanly_always(self: Elections, topic: str) -> bool:
     topic does not permit it.
     """
     return True
+
+
+@_seeds(PeriodicTasks, "records_written", "unclean-at-once")
+def elect_uncleanly_at_the_interval_only(self: PeriodicTasks, records: Sequence[MetadataRecord], now: Now) -> None:
+    """A change of `unclean.leader.election.enable` has no effect before `unclean.leader.election.interval.ms`.
+
+    An administrator permits an unclean election to make a partition available, which has no leader for five minutes
+    more.
+    """
 
 
 @_seeds(

@@ -77,12 +77,12 @@ def _reads(first: int, end: int) -> tuple[Step, ...]:
 _BATCHES: Final = (
     [(b"a", b"0"), (b"b", b"1"), (b"c", None)],
     [(b"b", b"3"), (b"a", None), (b"d", b"5")],
-    [(b"e", None), (b"b", b"7"), (b"b", b"8")],
+    [(b"e", None), (b"b", b"7"), (b"b", b"8"), (b"c", b"9")],
 )
 """The first segments, each with one batch.
 
-Some records have a newer one with the same key, in the same batch or in a later one. Others are tombstones, or the only
-records of their keys.
+Some records have a newer one with the same key, in the same batch or in a later one: the first batch has no others, so
+that compaction removes all of it in every script. Others are tombstones, or the only records of their keys.
 """
 
 

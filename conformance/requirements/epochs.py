@@ -97,11 +97,13 @@ REQUIREMENTS: Final = (
         id="epochs/responses-carry-the-epoch",
         level=Level.MUST,
         text="Each batch that Fetch returns, and each offset that ListOffsets returns, has the leader epoch in which "
-        "its record was appended.",
+        "its record was appended, and Metadata has the current leader epoch.",
         sources=(sources.KIP_320, sources.RECORD_BATCH),
         check=sequential(
-            script(CreateTopic(), many(produces()), Fetch(), ListOffsets(), ListOffsets(0)),
-            judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),
+            script(CreateTopic(), many(produces()), AwaitTopic(), Fetch(), ListOffsets(), ListOffsets(0)),
+            judges("error", "leader_epochs", of=Fetch)
+            | judges("error", "leader_epoch", of=ListOffsets)
+            | judges("leader_epochs", of=AwaitTopic),
         ),
         needs=_TOPICS,
     ),

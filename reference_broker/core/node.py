@@ -110,7 +110,7 @@ class Node:
         self._load_to = 0
         self._pending_quorum_requests: dict[Connection, Request] = {}
         self._has_caught_up = False
-        self._is_stopped = False
+        self._has_given_up = False
         self.controller = Controller(self.runtime, self._writer) if layout.is_controller else None
         self.broker = Broker(self.runtime, self.metadata, self.controller_endpoint, now) if layout.is_broker else None
         self._settle(now)
@@ -168,7 +168,7 @@ class Node:
         last_contact_ms = max(last_contact_ms, self.quorum.last_majority_contact_ms or 0)
         if now.monotonic_ms >= last_contact_ms + _NO_QUORUM_MAX_MS:
             self.broker.lifecycle.begin_shutdown(now)
-            self._is_stopped = True
+            self._has_given_up = True
         else:
             self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(last_contact_ms, now))
 
@@ -178,7 +178,7 @@ class Node:
 
     def _give_up_waiting(self, now: Now) -> None:
         """Stop although no other leader was elected in time, perhaps because all nodes are stopping."""
-        self._is_stopped = True
+        self._has_given_up = True
 
     def close(self) -> None:
         """Flush everything, and write the clean shutdown file.
@@ -245,9 +245,14 @@ class Node:
         )
 
     @property
+    def has_given_up(self) -> bool:
+        """Whether the shutdown ends without a new leader of the quorum, because it takes too long or has no quorum."""
+        return self._has_given_up
+
+    @property
     def is_stopped(self) -> bool:
         """Whether the shutdown is complete."""
-        return self._is_stopped or (self.quorum.is_shutting_down and self.quorum.may_stop)
+        return self._has_given_up or (self.quorum.is_shutting_down and self.quorum.may_stop)
 
     # Calls from its parts
 

@@ -29,6 +29,8 @@ from reference_broker.simulation.trace import Trace
 CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", CONTROLLER_LISTENER
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 READY_MAX_MS = 60_000
+INITIAL_TASK_DELAY_MS = 300
+"""Value of `log.initial.task.delay.ms`. Simulated nodes often run for less than Kafka's default of 30 s."""
 _LISTENERS = {port: name for name, port in PORTS.items()}
 
 
@@ -198,6 +200,7 @@ class SimulatedCluster:
             "controller.listener.names": CONTROLLER,
             "controller.quorum.voters": self._voters,
             "log.dirs": "/data",
+            "log.initial.task.delay.ms": str(INITIAL_TASK_DELAY_MS),
             **self.properties,
             **self.node_properties.get(node_id, {}),
         }

@@ -6,15 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import strategies as st
 
+from conformance.engine import run_requirements
+from conformance.events import RequirementStarted
 from conformance.expectations import ExpectedViolation
 from conformance.registry import REQUIREMENTS
 from conformance.search import scripts_of
 from conformance.side_by_side import shares_a_cluster
-from fixtures.targets.target import Capability, Node
+from fixtures.targets.target import Capability, Node, TargetError
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 from tests.conformance.fakes import FakeTarget, finds, shared
-from tests.conformance.test_engine import OK, VIOLATION, judged, run
+from tests.conformance.test_engine import OK, PROFILE, VIOLATION, judged, run
 
 OK_EVERYWHERE = finds(OK)
 WAIT_S = 30
@@ -112,6 +114,43 @@ def test_no_check_begins_beside_others_on_a_target_that_is_down(tmp_path):
     assert 1 <= len(beside) <= 4 < len(rows) == len(begun) - len(beside)
     reason = "not reproduced alone; while other requirements were checked, it went down"
     assert {each.requirement for each in found if each.verdict is Verdict.UNKNOWN and each.reason == reason} == beside
+
+
+def test_checks_end_without_an_error_if_the_run_is_interrupted(tmp_path):
+    """A stopped target has no nodes: a check that fails then does not connect to it."""
+    target = StoppedTarget()
+
+    def check(context):
+        target.stopped.wait(WAIT_S)
+        context.script_ran(target.name, 1, 3)
+
+    before = set(threading.enumerate())
+    rows = [shared(check, "area/one"), shared(check, "area/two")]
+    events = run_requirements([target], rows, seed=7, profile=PROFILE, run_dir=tmp_path)
+    next(event for event in events if isinstance(event, RequirementStarted))
+    assert not events.throw(KeyboardInterrupt()).complete
+    assert not set(threading.enumerate()) - before, "the checks have ended; pytest reports their unhandled errors"
+
+
+class StoppedTarget(FakeTarget):
+    """Target whose nodes are not known after it was stopped, like those of a cluster that kafkatrial starts."""
+
+    def __init__(self):
+        self.stopped = threading.Event()
+        super().__init__()
+
+    @property
+    def nodes(self):
+        if self.stopped.is_set():
+            raise TargetError(f"{self.name} is not started")
+        return ()
+
+    @nodes.setter
+    def nodes(self, nodes):
+        assert not nodes
+
+    def stop(self):
+        self.stopped.set()
 
 
 def test_half_of_the_requirements_share_a_cluster_and_none_of_those_that_break_one():

@@ -31,6 +31,7 @@ _LONG_MS: Final = 65_000
 """Longer than a minute, which is the timeout of forwarded requests."""
 _TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
+_MANY_PARTITIONS: Final = 40
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048588"
 """Kafka's default, so that setting it changes nothing."""
@@ -100,6 +101,22 @@ def _created_by_metadata_errors(state: ClusterState) -> list[str]:
 def _after_a_long_idle_time(state: ClusterState) -> Any:
     """Return a request after an idle time in which timeouts of earlier requests expire, unless they were cancelled."""
     return [Sleep(_LONG_MS), _missing_topic(12, state.topic, creates=False)]
+
+
+def _created_and_deleted(state: ClusterState) -> Any:
+    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes."""
+    schema = schema_for_clients(ApiKey.CREATE_TOPICS)
+    creation = requests.create_topic(
+        schema,
+        NOWHERE,
+        partitions=-1,
+        replication_factor=-1,
+        properties={},
+        timeout_ms=_TIMEOUT_MS,
+        assignments=((state.broker,),) * _MANY_PARTITIONS,
+    )
+    deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
+    return [creation, Sleep(PROPAGATION_MS), deletion]
 
 
 # --- groups
@@ -188,6 +205,9 @@ CHECKS: Final = (
             ("topics that Metadata creates", Receiver.BROKER),
             ("topics that Metadata creates, at a leader", Receiver.LEADER),
         )
+    ),
+    PostRunCheck(
+        "a topic with many partitions", Receiver.BROKER, _created_and_deleted, always(NONE, NONE), disturbs_cluster=True
     ),
     PostRunCheck("coordinators of groups", Receiver.BROKER, _coordinators_of_groups, anything, disturbs_cluster=True),
     PostRunCheck(

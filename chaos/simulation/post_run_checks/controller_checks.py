@@ -25,7 +25,7 @@ from chaos.simulation.post_run_checks.quorum_checks import fetch
 
 _TIMEOUT: Final = timedelta(seconds=2)
 _CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT = 19, 20, 45
-_INCREMENTAL_ALTER_CONFIGS, _ALTER_PARTITION, _ENVELOPE, _DESCRIBE_CLUSTER = 44, 56, 58, 60
+_INCREMENTAL_ALTER_CONFIGS, _DESCRIBE_QUORUM, _ALTER_PARTITION, _ENVELOPE, _DESCRIBE_CLUSTER = 44, 55, 56, 58, 60
 _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 64, 67, 73
 _RESERVED: Final = UUID(int=7)
 """A reserved id, which no directory may have."""
@@ -281,14 +281,29 @@ def _configuration_errors(state: ClusterState) -> list[str]:
     return [NONE, NONE, *("BROKER_ID_NOT_REGISTERED",) * 2, *("INVALID_REQUEST",) * 2, "UNSUPPORTED_VERSION"]
 
 
-def _endpoints(state: ClusterState) -> Any:
-    schema = schema_for_nodes(_DESCRIBE_CLUSTER)
+def _descriptions(state: ClusterState) -> Any:
+    """Return descriptions of brokers and controllers, and of quorums of partitions that have none (KIP-595)."""
+    cluster, quorum = schema_for_nodes(_DESCRIBE_CLUSTER), schema_for_nodes(_DESCRIBE_QUORUM)
+    partitions = tuple(quorum.PartitionData(partition_index=index) for index in (0, 1))
     return [
-        schema.DescribeClusterRequest(
-            include_cluster_authorized_operations=False, endpoint_type=endpoint_type, include_fenced_brokers=False
-        )
-        for endpoint_type in (2, 1, 3)
+        *(
+            cluster.DescribeClusterRequest(
+                include_cluster_authorized_operations=False, endpoint_type=endpoint_type, include_fenced_brokers=False
+            )
+            for endpoint_type in (2, 1, 3)
+        ),
+        *(
+            quorum.DescribeQuorumRequest(topics=(quorum.TopicData(topic_name=name, partitions=requested),))
+            for name, requested in (("__cluster_metadata", partitions), (state.topic, partitions[:1]))
+        ),
     ]
+
+
+_DESCRIPTION_ERRORS: Final = [
+    *(NONE, "MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
+    *(NONE, *("UNKNOWN_TOPIC_OR_PARTITION",) * 2),
+    *(NONE, "UNKNOWN_TOPIC_OR_PARTITION"),
+]
 
 
 def _envelopes(state: ClusterState) -> Any:
@@ -325,10 +340,7 @@ CHECKS: Final = (
     ),
     PostRunCheck("configurations, sent to a controller", Receiver.CONTROLLER, _configurations, _configuration_errors),
     PostRunCheck(
-        "controllers",
-        Receiver.CONTROLLER,
-        _endpoints,
-        always(NONE, "MISMATCHED_ENDPOINT_TYPE", "UNSUPPORTED_ENDPOINT_TYPE"),
+        "descriptions of cluster and quorum", Receiver.CONTROLLER, _descriptions, always(*_DESCRIPTION_ERRORS)
     ),
     PostRunCheck("envelopes", Receiver.CONTROLLER, _envelopes, always(*("INVALID_REQUEST",) * 2)),
     PostRunCheck(

@@ -144,6 +144,7 @@ _BROKER = (
     ConfigKey("log.flush.interval.ms", _LONG, None),
     ConfigKey("log.flush.offset.checkpoint.interval.ms", _INT, "60000", 0),
     ConfigKey("log.flush.scheduler.interval.ms", _LONG, f"{LONG_MAX}"),
+    ConfigKey("log.initial.task.delay.ms", _LONG, "30000", 0),
     ConfigKey("log.retention.check.interval.ms", _LONG, "300000", 1),
     ConfigKey("log.retention.hours", _INT, "168"),
     ConfigKey("log.retention.minutes", _INT, None),

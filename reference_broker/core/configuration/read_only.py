@@ -43,7 +43,7 @@ UNUSED_READ_ONLY_CONFIGS = frozenset(
     internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
     log.cleaner.enable log.dir log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
-    log.initial.task.delay.ms max.incremental.fetch.session.cache.slots max.request.partition.size.limit
+    max.incremental.fetch.session.cache.slots max.request.partition.size.limit
     metadata.log.dir metrics.num.samples metrics.recording.level metrics.sample.window.ms
     num.replica.alter.log.dirs.threads offsets.load.buffer.size offsets.retention.check.interval.ms
     offsets.retention.minutes offsets.topic.compression.codec

@@ -310,19 +310,23 @@ class ReplicaManager:
     # Housekeeping
 
     def schedule(self, now: Now) -> None:
-        """Schedule the periodic tasks, with the intervals of Kafka's properties."""
-        number = self._configuration.integer
-        for period_ms, action in (
-            (number("replica.lag.time.max.ms") // 2, self._shrink_isrs),
-            (number("replica.high.watermark.checkpoint.interval.ms"), self._checkpoint_high_watermarks),
-            (number("log.flush.offset.checkpoint.interval.ms"), lambda _: self.checkpoint()),
-            (number("log.flush.scheduler.interval.ms"), self.flush_overdue),
-            (number("log.retention.check.interval.ms"), self.apply_retention),
-            (number("producer.id.expiration.check.interval.ms"), self._remove_expired_producers),
+        """Schedule the periodic tasks, with the intervals of Kafka's properties.
+
+        Those of `LogManager` run first after `log.initial.task.delay.ms`, the others after their interval.
+        """
+        number, delay_ms = self._configuration.integer, self._configuration.integer("log.initial.task.delay.ms")
+        for period_ms, first_ms, action in (
+            (number("replica.lag.time.max.ms") // 2, None, self._shrink_isrs),
+            (number("replica.high.watermark.checkpoint.interval.ms"), None, self._checkpoint_high_watermarks),
+            (number("log.flush.offset.checkpoint.interval.ms"), delay_ms, lambda _: self.checkpoint()),
+            (number("log.flush.scheduler.interval.ms"), delay_ms, self.flush_overdue),
+            (number("log.retention.check.interval.ms"), delay_ms, self.apply_retention),
+            (number("producer.id.expiration.check.interval.ms"), None, self._remove_expired_producers),
         ):
             if period_ms < LONG_MAX:
                 every_ms = max(period_ms, 1)
-                self._runtime.timers.set_periodic(now.monotonic_ms + every_ms, every_ms, action)
+                after_ms = every_ms if first_ms is None else first_ms
+                self._runtime.timers.set_periodic(now.monotonic_ms + after_ms, every_ms, action)
 
     def _shrink_isrs(self, now: Now) -> None:
         for partition in self:

@@ -86,7 +86,8 @@ class Invariants:
         self.watch.subscribe(RequestReceived, waiting.on_request)
         self.watch.subscribe(RequestSent, check_request)
         self.watch.subscribe(RequestDecided, check_controller_response)
-        self.watch.subscribe(RequestDecided, committed.on_decision)
+        for decided in (committed, timeliness):
+            self.watch.subscribe(RequestDecided, decided.on_decision)
         self.watch.subscribe(ChannelDisconnected, check_channel_timeout)
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)
         self.watch.subscribe(FetchResponseProcessed, check_leader_is_followed)

@@ -6,12 +6,13 @@
 | `role-applied`      | a replica is leader, follower or offline as in the metadata, with the same leader epoch and   |
 |                     | replicas. Its partition epoch is the same or higher, because an AlterPartition response may   |
 |                     | arrive before the metadata                                                                    |
+| `isr-applied`       | at the partition epoch of the metadata, a leader's committed ISR is that of the metadata      |
 | `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
 | `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, if the leader  |
 |                     | is registered. It counts the partitions of each idle fetcher correctly                        |
 
-The check runs whenever a broker has applied the metadata to all its replicas. After a large change, that takes several
-events.
+The checks run whenever a broker has applied the metadata to all its replicas; after a large change, that takes several
+events. The ISR is checked after each change of a replica.
 """
 
 from collections import Counter
@@ -24,7 +25,7 @@ from reference_broker.core.replication.log_manager import log_config
 from reference_broker.core.replication.partition import NO_LEADER, Partition, ReplicaRole
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Observer, Watched
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 
 class AppliedMetadataInvariants(Observer):
@@ -33,6 +34,11 @@ class AppliedMetadataInvariants(Observer):
     def metadata_applied(self, watched: Watched) -> None:
         """Check the broker."""
         check_applied_metadata(watched)
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """Check the ISR of a leader."""
+        if replica.is_leader:
+            _check_isr(watched, replica)
 
 
 def check_applied_metadata(watched: Watched) -> None:
@@ -76,6 +82,18 @@ def _check_role(node_id: int, partition: Partition, record: PartitionRecord) -> 
     if found != expected or partition.partition_epoch < record.partition_epoch:
         detail = f"{partition.topic}-{partition.index} on node {node_id}: {found} where the metadata have {expected}"
         raise InvariantViolation("role-applied", detail)
+
+
+def _check_isr(watched: Watched, replica: Replica) -> None:
+    assert watched.node is not None
+    assert watched.node.broker is not None
+    assert replica.isr is not None
+    record = watched.node.broker.image.partition_by_id(*replica.key)
+    if record is None or record.partition_epoch != replica.partition_epoch:
+        return
+    if replica.isr.isr != set(record.isr):
+        found = f"{sorted(replica.isr.isr)} in partition epoch {record.partition_epoch}"
+        raise InvariantViolation("isr-applied", f"{replica}: the ISR is {found}, not {sorted(record.isr)}")
 
 
 def _check_settings(node_id: int, broker: Broker, partition: Partition) -> None:

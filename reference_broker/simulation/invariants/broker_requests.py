@@ -9,9 +9,10 @@
 |                      | end of the broker's log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)        |
 | ListOffsets          | a partition that the broker follows, with its leader epoch; the timestamp is earliest or     |
 |                      | latest                                                                                       |
-| AlterPartition       | no epoch that is newer than the partition's. If the partition epoch is current, the proposed |
-|                      | ISR has the leader with its own broker epoch, and other replicas, each with at most the      |
-|                      | broker epoch of its last fetch. Not checked if the broker does not lead the partition        |
+| AlterPartition       | at least one partition, and no epoch that is newer than the partition's. If the partition    |
+|                      | epoch is current, the proposed ISR has the leader with its own broker epoch, and other       |
+|                      | replicas, each with at most the broker epoch of its last fetch. Not checked if the broker    |
+|                      | does not lead the partition                                                                  |
 | AllocateProducerIds  | sent only if no id is left                                                                   |
 | BrokerRegistration   | the broker's cluster, incarnation, listeners, directory and rack, and the broker epoch of    |
 |                      | its last clean shutdown. It is sent only while the broker is not registered                  |
@@ -129,6 +130,7 @@ def _compare_list_offsets(watched: Watched, channel: Channel, request: Any) -> I
 def _compare_alter_partition(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
     yield from _compare_broker(watched, channel, request)
     replicas, image = _broker(watched).replicas, _broker(watched).image
+    yield "at least one partition", any(topic.partitions for topic in request.topics), True
     for topic in request.topics:
         known = image.topics_by_id.get(topic.topic_id)
         for requested in topic.partitions:

@@ -14,7 +14,8 @@ def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> st
 
     A cluster has converged if every node runs and is ready; all nodes agree on the leader of the quorum and have the
     same metadata; the leader of the quorum knows all observers; every partition has a leader, and no reassignment; all
-    replicas are in sync, have the same log end and the assigned directory; and all records are committed.
+    replicas are in sync, have the same log end and the assigned directory; all records are committed; and the
+    directories of removed replicas are deleted.
 
     :param without: nodes that are not expected to restart; their replicas may be missing.
     """
@@ -33,6 +34,8 @@ def _reasons(cluster: SimulatedCluster, without: Collection[int]) -> Iterator[st
             yield f"node {node_id} is not ready"
         elif node.broker is not None and node.broker.replicas.has_unapplied_metadata:
             yield f"node {node_id} has not applied the metadata to all its replicas"
+        elif node.broker is not None and node.broker.replicas.is_deleting:
+            yield f"node {node_id} has not deleted all replicas that were removed"
     yield from _quorum_reasons(nodes)
     if nodes:
         yield from _partition_reasons(nodes, without)

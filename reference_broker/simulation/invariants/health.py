@@ -10,6 +10,8 @@
 |                       | request to the peer is in flight                                                            |
 | `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
 |                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
+| `shutdown-hands-over` | a voter that is shut down ends only when another node leads the quorum, if a majority of    |
+|                       | voters may still elect one, or after a time limit (`KafkaRaftClient.pollShutdown`)          |
 | `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
 | `request-times-out`   | each request in flight has a timer that is due at its deadline, or before                   |
 """
@@ -17,6 +19,7 @@
 from reference_broker.core.broker_lifecycle_manager import BrokerState, RegistrationTimeoutError
 from reference_broker.core.channels import Channels
 from reference_broker.core.node import Node
+from reference_broker.core.quorum.quorum_state import Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import ChannelDisconnected
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -54,6 +57,8 @@ class HealthInvariants(Observer):
         machine = watched.machine
         if machine.ended_by == "failed" and not _is_explained(machine):
             raise InvariantViolation("ends-without-fault", f"node {watched.node_id}: {machine.failed}")
+        if machine.ended_by == "stop" and watched.node is not None:
+            _check_successor(watched, watched.node)
 
 
 def check_channel_timeout(watched: Watched, event: ChannelDisconnected) -> None:
@@ -83,6 +88,16 @@ def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
     if leader_id in others or not others:
         detail = f"node {watched.node_id} leaves the quorum, which node {leader_id} leads, and does not end"
         raise InvariantViolation("shutdown-completes", detail)
+
+
+def _check_successor(watched: Watched, node: Node) -> None:
+    state, others = node.quorum.state, set(node.quorum.voters.others(watched.node_id))
+    if node.has_given_up or state.leader_id in others or watched.node_id not in node.quorum.voters.ids:
+        return
+    electors = others - state.unreachable if isinstance(state, Resigned) else others
+    if len(electors) > len(node.quorum.voters.ids) // 2:
+        detail = f"node {watched.node_id} ends as {state.role.value} of epoch {state.epoch}, without a new leader"
+        raise InvariantViolation("shutdown-hands-over", detail)
 
 
 def _is_explained(machine: Machine) -> bool:

@@ -19,7 +19,7 @@
 | FetchSnapshot     | a response without an error is from the leader of the epoch, which may have resigned since. It  |
 |                   | has the bytes that the leader's disk has at the requested position                              |
 | DescribeQuorum    | the leader returns its state of each voter and observer, each once; another node returns the    |
-|                   | leader that it knows (KIP-836)                                                                  |
+|                   | leader that it knows (KIP-836). For unknown partitions leader, epoch and high watermark are 0   |
 """
 
 from collections.abc import Callable, Iterator
@@ -256,7 +256,9 @@ def _compare_describe_quorum(watched: Watched, request: Any, response: Any) -> I
     state, is_valid = watched.quorum.state, places == [(CLUSTER_METADATA_TOPIC, 0)]  # `hasValidTopicPartition`
     for name, part in returned:
         if not is_valid:
-            yield f"{name}: error", part.error_code, ErrorCode.unknown_topic_or_partition
+            actual = part.error_code, part.leader_id, part.leader_epoch, part.high_watermark
+            expected = ErrorCode.unknown_topic_or_partition, 0, 0, 0
+            yield f"{name}: error, leader_id, leader_epoch, high_watermark", actual, expected
             continue
         yield "leader_id, leader_epoch", (part.leader_id, part.leader_epoch), (state.leader_id, state.epoch)
         if isinstance(state, Leader):

@@ -11,9 +11,13 @@
 | `inactive-is-fenced`  | an active controller fences a broker that has been down for `broker.session.timeout.ms`,    |
 |                       | and from which no heartbeat has arrived in that time                                        |
 | `flushed-in-time`     | records are durable at most `flush.ms` plus `log.flush.scheduler.interval.ms` after the     |
-|                       | append                                                                                      |
+|                       | append, or `log.initial.task.delay.ms` if that is longer                                    |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
+| `unclean-at-once`     | when `unclean.leader.election.enable` is changed, the active controller elects a leader of  |
+|                       | each partition that has none, if an unclean election is permitted and possible              |
+| `resigned-node-waits` | a leader of the quorum that has resigned waits at most twice                                |
+|                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
@@ -24,12 +28,15 @@ from collections import defaultdict
 
 from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState
 from reference_broker.core.configuration.key import LONG_MAX
+from reference_broker.core.controller.elections import UNCLEAN_ELECTION
 from reference_broker.core.node import Node
-from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader
+from reference_broker.core.quorum.messages import MAX_EPOCH
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader, Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
-from reference_broker.core.tracer import ResponseSent
+from reference_broker.core.tracer import RequestDecided, ResponseSent
+from reference_broker.protocol.metadata_records import ConfigRecord
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -66,6 +73,8 @@ class TimelinessInvariants(Observer):
         """By leader replica: the time of its last proposal of an ISR."""
         self._shrinking: dict[Replica, IsrState] = {}
         """By leader replica: its last proposal to shrink the ISR."""
+        self._unclean_changed: set[int] = set()
+        """Controllers that have changed whether unclean elections are enabled, in their current event."""
 
     def started(self, watched: Watched) -> None:
         """Note that a node is no longer down."""
@@ -74,12 +83,18 @@ class TimelinessInvariants(Observer):
     def ended(self, watched: Watched) -> None:
         """Note that a node is down."""
         self._active_since_ms.pop(watched.node_id, None)
+        self._unclean_changed.discard(watched.node_id)
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
     def on_response(self, _watched: Watched, event: ResponseSent) -> None:
         """Note the time of the response to a heartbeat."""
         if event.request.api_key == _HEARTBEAT:
             self._heartbeat_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
+
+    def on_decision(self, watched: Watched, event: RequestDecided) -> None:
+        """Note a change of `unclean.leader.election.enable`."""
+        if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in event.records):
+            self._unclean_changed.add(watched.node_id)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Note proposals and unflushed records, and check a proposal to shrink the ISR."""
@@ -118,7 +133,9 @@ class TimelinessInvariants(Observer):
                 self._check_isr(watched, node, replica)
                 self._check_flush(watched, node, replica)
         self._check_sessions(watched, node)
+        self._check_unclean_elections(watched, node)
         _check_announcement(watched, node.quorum)
+        _check_resignation(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
@@ -178,7 +195,8 @@ class TimelinessInvariants(Observer):
         assert node.broker is not None
         flush_ms = node.broker.replicas.configuration(partition.topic).integer("flush.ms")
         oldest_ms = self._unflushed_since_ms.get(replica)
-        if oldest_ms is not None and self._is_over(watched, oldest_ms, flush_ms + period_ms):
+        first_ms = node.runtime.configuration.integer("log.initial.task.delay.ms")
+        if oldest_ms is not None and self._is_over(watched, oldest_ms, max(flush_ms + period_ms, first_ms)):
             raise InvariantViolation("flushed-in-time", f"{replica}: not flushed since {oldest_ms}")
 
     def _check_sessions(self, watched: Watched, node: Node) -> None:
@@ -199,13 +217,39 @@ class TimelinessInvariants(Observer):
                 detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
                 raise InvariantViolation("inactive-is-fenced", detail)
 
+    def _check_unclean_elections(self, watched: Watched, node: Node) -> None:
+        if watched.node_id not in self._unclean_changed:
+            return
+        self._unclean_changed.discard(watched.node_id)
+        if node.controller is None:
+            return
+        for change in node.controller.elections.maybe_elect_unclean_leaders():
+            place = f"{node.controller.image.topics_by_id[change.topic_id].name}-{change.partition_id}"
+            detail = f"node {watched.node_id} does not elect {change.leader}, as the configuration now permits"
+            raise InvariantViolation("unclean-at-once", f"{place}: {detail}")
+
 
 def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
-    if isinstance(quorum.state, Leader):
-        left_ms = quorum.state.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
-        if left_ms > quorum.config.fetch_timeout_ms // 2:
-            detail = f"node {watched.node_id} waits {left_ms} ms before it checks which voters do not fetch"
+    if not isinstance(quorum.state, Leader):
+        return
+    now = watched.machine.now
+    left_ms = quorum.state.begin_quorum_epoch_deadline_ms - now.monotonic_ms
+    if left_ms > quorum.config.fetch_timeout_ms // 2:
+        detail = f"node {watched.node_id} waits {left_ms} ms before it checks which voters do not fetch"
+        raise InvariantViolation("leader-is-announced", detail)
+    if left_ms == quorum.config.begin_quorum_epoch_timeout_ms:  # it has checked them just now
+        silent = [voter for voter in quorum.state.non_fetching_voters(now) if quorum.request_manager.is_ready(voter)]
+        if silent:
+            detail = f"node {watched.node_id} sends no BeginQuorumEpoch to {silent}, which do not fetch"
             raise InvariantViolation("leader-is-announced", detail)
+
+
+def _check_resignation(watched: Watched, quorum: KafkaRaftClient) -> None:
+    if isinstance(quorum.state, Resigned) and quorum.state.epoch < MAX_EPOCH:
+        left_ms = quorum.state.election_deadline_ms - watched.machine.now.monotonic_ms
+        if left_ms > 2 * quorum.config.election_timeout_ms:
+            detail = f"node {watched.node_id} has resigned, and waits {left_ms} ms for another leader"
+            raise InvariantViolation("resigned-node-waits", detail)
 
 
 def _check_heartbeats(watched: Watched, node: Node, lifecycle: BrokerLifecycleManager) -> None:

@@ -31,6 +31,7 @@ from reference_broker.core.handlers import (
 from reference_broker.core.handlers.describe_cluster import EndpointType
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.trace import Trace
 
@@ -65,6 +66,10 @@ def create_whatever_is_declined(broker, _request, names, now):
     broker.topic_creation.create([name for name in names if name not in broker.image.topics], now)
 
 
+def delete_the_first_directories(replicas, _now):
+    replicas._is_deleting = replicas._logs.delete_directories(32)
+
+
 def count_partitions_of_groups(coordinator, _group):
     return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
 
@@ -87,6 +92,7 @@ DEFECTS = (
         nothing,
     ),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
+    ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
     ("offsets of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
@@ -108,7 +114,12 @@ DEFECTS = (
     ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("directories of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
-    ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
+    (
+        "descriptions of cluster and quorum",
+        describe_controllers,
+        "EndpointType",
+        type("Both", (), {"CONTROLLER": EndpointType.BROKER}),
+    ),
 )
 """For each defect: the post-run check that fails, the owner and name of the attribute, and its replacement."""
 DETECTED_BY = {

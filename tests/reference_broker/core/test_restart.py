@@ -1,9 +1,12 @@
 """State of a broker after a clean or unclean restart: the broker keeps what Apache Kafka would keep."""
 
+from unittest.mock import patch
+
 import pytest
 from kio.schema.errors import ErrorCode
 
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from tests.reference_broker.scripted import ScriptedBroker, batch
 
 cleanly_or_not = pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
@@ -120,6 +123,26 @@ def test_retention_deletes_old_segments():
     assert broker.fetch(0).log_start_offset == 0
     broker.advance(6_000)
     assert broker.fetch(1).log_start_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "interval", "first_ms"),
+    [
+        ("apply_retention", "log_retention_check_interval_ms", 5_000),
+        ("flush_overdue", "log_flush_scheduler_interval_ms", 5_000),
+        ("checkpoint", "log_flush_offset_checkpoint_interval_ms", 5_000),
+        ("_checkpoint_high_watermarks", "replica_high_watermark_checkpoint_interval_ms", 1_000),
+        ("_remove_expired_producers", "producer_id_expiration_check_interval_ms", 1_000),
+    ],
+)
+def test_tasks_of_the_log_manager_run_first_after_the_initial_delay(task, interval, first_ms):
+    runs_ms: list[int] = []
+    with patch.object(ReplicaManager, task, lambda *_: runs_ms.append(broker.now.monotonic_ms)):
+        broker = ScriptedBroker(log_initial_task_delay_ms="5000", **{interval: "1000"})
+        broker.advance(first_ms + 2_000)
+    started_ms = runs_ms[0] - first_ms
+    assert 0 <= started_ms < 200
+    assert [run_ms - started_ms for run_ms in runs_ms] == [first_ms, first_ms + 1_000, first_ms + 2_000]
 
 
 def test_flush_ms_makes_records_durable():

@@ -21,7 +21,7 @@ from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.leader_state import ReplicaState
-from reference_broker.core.quorum.quorum_state import Prospective, QuorumState, Unattached
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Prospective, QuorumState, Unattached
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import log_manager
@@ -44,6 +44,21 @@ def drop_replicas(original):
         return is_new_epoch
 
     return apply
+
+
+def keep_the_isr_of_the_epoch(original):
+    def apply(self, record, now):
+        isr = self.isr
+        is_new_epoch = original(self, record, now)
+        if self.is_leader and not is_new_epoch:
+            self.isr = isr
+        return is_new_epoch
+
+    return apply
+
+
+def wait_for_any_time(_self, state, _now):
+    state.election_deadline_ms = NEVER_MS
 
 
 def leave_without_counting(original):
@@ -154,6 +169,11 @@ def forget_last_fetch(self, fetch_offset, leader_end_offset, now):
         self.last_caught_up_wall_ms = now.wall_ms
 
 
+def announce_nothing(self, state, now):
+    if now.monotonic_ms >= state.begin_quorum_epoch_deadline_ms:
+        state.begin_quorum_epoch_deadline_ms = now.monotonic_ms + self.config.begin_quorum_epoch_timeout_ms
+
+
 def start_unattached(self, election, now):
     return Unattached(election.epoch, election.leader_id, election.voted, self._first_election_deadline_ms(now))
 
@@ -259,7 +279,7 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
-    Defect("shutdown-completes", node.Node, "is_stopped", property(lambda self: self._is_stopped), kinds=("stop",)),
+    Defect("shutdown-completes", node.Node, "is_stopped", property(lambda self: self.has_given_up), kinds=("stop",)),
     Defect(
         "leader-is-announced",
         QuorumConfig,
@@ -268,7 +288,16 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=1_500,
     ),
+    Defect("leader-is-announced", KafkaRaftClient, "_poll_leader", announce_nothing, faults=0, faulty_ms=500),
+    Defect(
+        "shutdown-hands-over",
+        node.Node,
+        "is_stopped",
+        property(lambda self: self.quorum.is_shutting_down),
+        kinds=("stop",),
+    ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect(
         "broker-heartbeats",
@@ -321,6 +350,7 @@ BROKER_DEFECTS = (
     ),
     Defect("record-effect", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-applied", Partition, "apply", drop_replicas(Partition.apply), faults=0),
+    Defect("isr-applied", Partition, "apply", keep_the_isr_of_the_epoch(Partition.apply)),
     Defect(
         "fetchers-applied",
         ReplicaFetcherManager,
