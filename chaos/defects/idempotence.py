@@ -1,6 +1,7 @@
 """Defects of idempotent producers: duplicates, gaps, and the producer state."""
 
 from collections import deque
+from typing import Any
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
@@ -9,6 +10,7 @@ from reference_broker.core.log.append_validation import ValidatedBatch
 from reference_broker.core.log.producer_state_manager import AppendedBatch, ProducerStateManager
 from reference_broker.core.log.unified_log import Appended, UnifiedLog
 from reference_broker.core.producer_id_manager import ProducerIdManager
+from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.record_batch import BatchHeader, Bytes
 
 _REDPANDA_3039 = "https://github.com/redpanda-data/redpanda/issues/3039"
@@ -17,6 +19,7 @@ _REDPANDA_5026 = "https://github.com/redpanda-data/redpanda/issues/5026"
 _SEQUENCES = 2**31
 
 _seeds = Area.IDEMPOTENCE.seeds
+_handle_allocate_producer_ids_response = ProducerIdManager._handle_allocate_producer_ids_response
 _append = UnifiedLog.append_validated
 _append_as_follower = UnifiedLog.append_as_follower
 _check_sequence = ProducerStateManager.check_sequence
@@ -195,6 +198,15 @@ def give_one_id_to_all_waiting_producers(self: ProducerIdManager, now: Now) -> N
         producer_id, self._block = self._block[0], self._block[1:]
         while self._waiting:
             self._waiting.popleft()(producer_id, now)
+
+
+@_seeds(ProducerIdManager, "_handle_allocate_producer_ids_response", "exception")
+def expect_a_response_to_each_allocation(self: ProducerIdManager, response: Any, now: Now) -> None:
+    """A broker does not expect that AllocateProducerIds fails without a response.
+
+    The process of the broker ends if a producer is initialised while the broker cannot reach the controller.
+    """
+    _handle_allocate_producer_ids_response(self, response if response.error_code is ErrorCode.none else None, now)
 
 
 @_seeds(producer_state_manager, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")

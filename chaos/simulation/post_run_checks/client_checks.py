@@ -32,6 +32,7 @@ _LONG_MS: Final = 65_000
 _TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
 _MANY_PARTITIONS: Final = 40
+_RECORDS_MAX: Final = 10_000
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048588"
 """Kafka's default, so that setting it changes nothing."""
@@ -117,6 +118,14 @@ def _created_and_deleted(state: ClusterState) -> Any:
     )
     deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
     return [creation, Sleep(PROPAGATION_MS), deletion]
+
+
+def _too_large(state: ClusterState) -> Any:
+    """Return the creation of a topic whose records are one more than a request may write."""
+    schema = schema_for_clients(ApiKey.CREATE_TOPICS)
+    return requests.create_topic(
+        schema, NOWHERE, partitions=_RECORDS_MAX, replication_factor=1, properties={}, timeout_ms=_TIMEOUT_MS
+    )
 
 
 # --- groups
@@ -209,6 +218,7 @@ CHECKS: Final = (
     PostRunCheck(
         "a topic with many partitions", Receiver.BROKER, _created_and_deleted, always(NONE, NONE), disturbs_cluster=True
     ),
+    PostRunCheck("a topic with too many partitions", Receiver.BROKER, _too_large, always("POLICY_VIOLATION")),
     PostRunCheck("coordinators of groups", Receiver.BROKER, _coordinators_of_groups, anything, disturbs_cluster=True),
     PostRunCheck(
         "offsets without a coordinator",

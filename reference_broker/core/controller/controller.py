@@ -156,8 +156,8 @@ class Controller:
 
         Raises `ControllerError` with POLICY_VIOLATION if there are more records than one request may write.
         """
-        self.runtime.trace(RequestDecided(request, records, response))
         check_record_count(records)
+        self.runtime.trace(RequestDecided(request, records, response))
         if not records and not self._waiting:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)

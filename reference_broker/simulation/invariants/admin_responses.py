@@ -20,7 +20,7 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 | ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
 |                            | none is requested, with the adding and removing replicas                               |
 | ElectLeaders               | a preferred election has no error only if the preferred leader was in the ISR before   |
-|                            | the election (KIP-460). A partition has a message if and only if it has an error       |
+|                            | the election (KIP-460); each partition with an error, and no other, has a message      |
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -175,10 +175,10 @@ def _compare_elect_leaders(decision: Decision) -> Iterator[Comparison]:
     is_preferred = getattr(decision.request, "election_type", _PREFERRED) == _PREFERRED
     for result in decision.response.replica_election_results:
         for part in result.partition_result:
-            where = f"{result.topic}-{part.partition_id}"
-            yield f"{where}: a message", bool(part.error_message), part.error_code is not ErrorCode.none
+            where, has_error = f"{result.topic}-{part.partition_id}", part.error_code is not ErrorCode.none
+            yield f"{where}: has a message", bool(part.error_message), has_error
             before = decision.before.partition(result.topic, part.partition_id)
-            if is_preferred and part.error_code is ErrorCode.none and before is not None:
+            if is_preferred and not has_error and before is not None:
                 yield f"{where}: preferred leader in sync before", before.replicas[0] in before.isr, True
 
 

@@ -16,7 +16,7 @@ from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Pause, Role
 from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.controller import configs, isr, placement, reassignments, registrations, topics
+from reference_broker.core.controller import configs, controller, isr, placement, reassignments, registrations, topics
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
@@ -92,6 +92,7 @@ DEFECTS = (
         nothing,
     ),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
+    ("a topic with too many partitions", controller, "check_record_count", nothing),
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
