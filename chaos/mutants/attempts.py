@@ -18,6 +18,7 @@ from conformance.events import RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
+from conformance.targets import FREQUENT_CLEANUP
 from conformance.trial.trial import Topic, Trial
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
@@ -42,7 +43,8 @@ def attempt(name: str) -> str:
         return "" if violation is None else violation.name
     with TemporaryFolder() as directory:
         requirement = _requirements()[name]
-        events = run_requirements([Simulation()], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
+        target = Simulation(properties=FREQUENT_CLEANUP)  # as in `kafkatrial run`, for retention and compaction
+        events = run_requirements([target], [requirement], seed=_SEED, profile=_PROFILE, run_dir=Path(directory))
         judged = [event.finding for event in events if isinstance(event, RequirementJudged)]
     broken = [finding for finding in judged if finding.verdict is Verdict.VIOLATION]
     return "; ".join(f"{finding.requirement} {finding.verdict}" for finding in broken)

@@ -50,6 +50,7 @@ _EXPIRES_MS: Final = 1_600_000_000_000
 """September 2020."""
 _NEVER_EXPIRES_MS: Final = 4_102_444_800_000
 """The year 2100."""
+_NO_TIMESTAMP: Final = -1
 _HOUR_MS: Final = 3_600_000
 _CONFIGS: Final = (
     ("retention.ms", "-1"),
@@ -105,6 +106,25 @@ def _expired_after_live() -> tuple[Step, ...]:
         _set("retention.ms", _HOUR_MS, _MIXED),
         AfterCleanup(ListOffsets(EARLIEST, _MIXED)),
         *(Fetch(offset, _MIXED) for offset in range(len(begins))),
+    )
+
+
+_UNTIMED: Final = "trial-untimed"
+
+
+def _expired_after_untimed() -> tuple[Step, ...]:
+    """Return the steps that write a batch without a timestamp and an expired one, await a cleanup, and read the log.
+
+    Both batches are in one segment, whose largest timestamp is that of the second batch. A broker that begins a new
+    segment at the second batch, as if the first one were from the year 1970, does not delete the first one.
+    """
+    configs = (_CONFIGS[0], ("segment.ms", str(_HOUR_MS)), *_CONFIGS[2:])
+    return (
+        CreateTopic(_UNTIMED, configs=configs),
+        _produce(_NO_TIMESTAMP, topic=_UNTIMED),
+        _produce(_EXPIRES_MS, topic=_UNTIMED),
+        _set("retention.ms", _HOUR_MS, _UNTIMED),
+        AfterCleanup(ListOffsets(EARLIEST, _UNTIMED)),
     )
 
 
@@ -195,6 +215,7 @@ REQUIREMENTS: Final = (
             _ages(),
             _set("retention.ms", _HOUR_MS),
             *_afterwards(),
+            *_expired_after_untimed(),
         ),
         sources.RETENTION_MS,
     ),

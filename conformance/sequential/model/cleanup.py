@@ -18,6 +18,7 @@ _PRESENT_MS: Final = 1_690_000_000_000
 later."""
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 """Kafka's default of `segment.ms` and `retention.ms`."""
+_NO_TIMESTAMP: Final = -1
 _UNLIMITED: Final = -1
 
 _Segment = list[StoredBatch]
@@ -55,11 +56,16 @@ def _is_expired(segment: _Segment, retention_ms: int) -> bool:
 
 
 def segments(topic: Topic, partition: Partition) -> list[_Segment]:
-    """Return the batches of a log by segment."""
+    """Return the batches of a log by segment.
+
+    A first batch without a timestamp (-1) does not age: a segment then rolls by the time since its creation, which is
+    shorter than `segment.ms` in every script that has such a batch.
+    """
     roll_ms = _number(topic, "segment.ms", _WEEK_MS)
     found: list[_Segment] = []
     for batch in partition.batches:
-        if not found or _timestamp(batch) - _timestamp(found[-1][0]) > roll_ms:
+        first_ms = _timestamp(found[-1][0]) if found else _NO_TIMESTAMP
+        if not found or (first_ms != _NO_TIMESTAMP and _timestamp(batch) - first_ms > roll_ms):
             found.append([])
         found[-1].append(batch)
     return found

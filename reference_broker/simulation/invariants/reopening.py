@@ -1,27 +1,30 @@
 """The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets and epochs.
 
 After a clean shutdown `LogLoader` trusts the segments. It reads only the tail of the last segment, from the last entry
-of the offset index on. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and must not
-cause the loss of a record. Bytes after the last whole batch are truncated.
+of the offset index on. An index whose last entry contradicts its segment must be rebuilt (`LogSegment.sanityCheck`),
+and must not cause the loss of a record. Bytes after the last whole batch are truncated.
 
 When a node has shut down cleanly, each of its logs with a log end offset above 0 is opened in copies of its files: with
-unchanged files, with a last index entry (if there is one) whose position is no batch, and with a part of a batch header
-at the end.
+unchanged files, with a last index entry (if there is one) whose position is no batch, with one whose offset is that of
+another batch, and with a part of a batch header at the end.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.log.unified_log import UnifiedLog
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
 _ENTRY_SIZE_BYTES = 8
 """Size of an entry of an offset index: relative offset and position."""
+_OFFSET_END, _POSITION_END = -5, -1
+"""Lowest byte of the relative offset and of the position in the last entry."""
 
 
 class ReopeningInvariants(Observer):
@@ -52,6 +55,9 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
             raise InvariantViolation(
                 "opens-as-closed", f"{name} was closed with {was}, and with {damage} opens {found}"
             )
+        entry = opened.segments[-1].offset_index.last
+        if entry is not None and entry.last_offset != _last_offset_at(copy, log.directory, entry.position):
+            raise InvariantViolation("opens-as-closed", f"{name} is opened with {damage}, and keeps {entry}")
 
 
 def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
@@ -74,28 +80,38 @@ def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
     return copy
 
 
-def _damage_last_entry(disk: MemoryDisk, directory: str) -> bool:
-    """Change the position in the last entry of the last offset index. Return False if there is no entry."""
-    path = max(
-        (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".index")), default=""
-    )
+def _last_file(disk: MemoryDisk, directory: str, suffix: str) -> str:
+    """Return the path of a file of the last segment; an empty text if there is none."""
+    paths = (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(suffix))
+    return max(paths, default="")
+
+
+def _last_offset_at(disk: MemoryDisk, directory: str, position: int) -> int:
+    """Return the last offset of the batch at a position of the last segment."""
+    records = disk.files[_last_file(disk, directory, ".log")]
+    return BatchHeader.parse(records[position : position + HEADER_SIZE_BYTES]).last_offset
+
+
+def _damage_last_entry(disk: MemoryDisk, directory: str, place: int) -> bool:
+    """Change a byte in the last entry of the last offset index. Return False if there is no entry."""
+    path = _last_file(disk, directory, ".index")
     if not path or len(disk.files[path]) < _ENTRY_SIZE_BYTES:
         return False
-    disk.files[path][-1] ^= 1
+    disk.files[path][place] ^= 1
     return True
 
 
 def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
     """Append a part of a batch header to the last segment."""
-    path = max(path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".log"))
-    disk.append(path, bytes(HEADER_SIZE_BYTES - 1))
+    disk.append(_last_file(disk, directory, ".log"), bytes(HEADER_SIZE_BYTES - 1))
     return True
 
 
 _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
     {
         "all its files": lambda *_: True,
-        "an index that names no batch": _damage_last_entry,
+        "an index that names no batch": partial(_damage_last_entry, place=_POSITION_END),
+        "an index that names another batch": partial(_damage_last_entry, place=_OFFSET_END),
         "a part of a header at the end": _tear_tail,
     }
 )

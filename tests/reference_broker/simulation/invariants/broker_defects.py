@@ -61,6 +61,10 @@ def wait_for_any_time(_self, state, _now):
     state.election_deadline_ms = NEVER_MS
 
 
+def is_any_batch(self, entry):
+    return entry is None or self._file.header_at(entry.position) is not None
+
+
 def leave_without_counting(original):
     def leave(self, key):
         idle_id = self._idle_fetcher_ids.get(key)
@@ -364,6 +368,14 @@ BROKER_DEFECTS = (
         LogSegment,
         "_confirms_position",
         lambda _self, _entry: True,
+        kinds=("stop",),
+        properties={"log.index.interval.bytes": "0"},
+    ),
+    Defect(
+        "opens-as-closed",
+        LogSegment,
+        "_confirms_position",
+        is_any_batch,
         kinds=("stop",),
         properties={"log.index.interval.bytes": "0"},
     ),
