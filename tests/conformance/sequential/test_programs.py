@@ -131,6 +131,14 @@ def test_a_program_whose_script_ends_the_broker_exits_with_1(broker, monkeypatch
     assert reason.startswith("   ! the broker went down: ")
 
 
+def test_a_program_leaves_nothing_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.delenv("HYPOTHESIS_STORAGE_DIRECTORY", raising=False)
+    path = tmp_path / "repro.py"
+    path.write_text(program(SCRIPT, requirement="a/b", target="bootstrap:127.0.0.1:9", nodes=1))
+    assert subprocess.run([sys.executable, path], capture_output=True, check=False, cwd=tmp_path).returncode == 3
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
     """A broker's log is part of the error if it does not start; a response may contain any text."""
     text = "\\033]0;x\\007\\033[31m \\302\\2332J"
