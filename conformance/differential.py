@@ -34,7 +34,7 @@ from conformance.sequential.judging import Rank, kind_of
 from conformance.sequential.program import program
 from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS
 from conformance.sequential.routing import NotReady
-from conformance.sequential.script_run import NO_LEADER
+from conformance.sequential.script_run import NOT_READY
 from conformance.sequential.scripted_check import ScriptedCheck
 from conformance.sequential.session import Session
 from conformance.sequential.steps import RawRequest, Script, Step
@@ -282,8 +282,8 @@ class _Requirement:
             raise NotCompared(f"{target.name}: {error}") from error
         except TargetDown:
             return self._fatal_step(script, number)
-        if any(NO_LEADER in response for response in responses):
-            raise NotCompared(f"{target.name}: a partition had no leader")
+        if reason := next((response[NOT_READY] for response in responses if NOT_READY in response), ""):
+            raise NotCompared(f"{target.name}: {reason}")
         return responses
 
     def _fatal_step(self, script: Script, number: int) -> int:

@@ -15,8 +15,7 @@ from typing import Final
 
 from conformance.events import RequirementJudged
 from conformance.requirements.requirement import Requirement
-from fixtures.targets.connection_settings import VARIABLE as SETTINGS_VARIABLE
-from fixtures.targets.recipe_file import VARIABLE as TARGETS_VARIABLE
+from fixtures.targets.connection_settings import VARIABLE
 from linearizability.finding import Finding
 
 STEPS_FILE: Final = "steps.txt"
@@ -69,6 +68,6 @@ def _readme(requirement: Requirement, found: Finding) -> str:
 
 
 def _environment() -> str:
-    """Return assignments of the variables that name the files of targets and client settings, as this run has them."""
-    files = {name: os.environ[name] for name in (TARGETS_VARIABLE, SETTINGS_VARIABLE) if os.environ.get(name)}
-    return "".join(f"{name}={shlex.quote(file)} " for name, file in files.items())
+    """Return the assignment of the variable that names the file of client settings; empty if this run has none."""
+    file = os.environ.get(VARIABLE)
+    return f"{VARIABLE}={shlex.quote(file)} " if file else ""

@@ -6,7 +6,8 @@ import sys
 from typing import Final
 
 from conformance.targets import starts_nodes, target_of_requirements
-from fixtures.targets.target import NotInstalledError, Target, UnknownTargetError
+from fixtures.targets.recipe_file import VARIABLE, file_of_table
+from fixtures.targets.target import NotInstalledError, RecipeError, Target, UnknownTargetError
 from linearizability.judgement import Verdict
 from linearizability.printable import printable
 
@@ -17,14 +18,27 @@ _USAGE: Final = 4
 _OUTPUT_CLOSED: Final = 141
 
 
-def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
+def targets_argument(target: str) -> str:
+    """Return the argument of a printed program with the file of the target's table; empty if it needs no file."""
+    file = file_of_table(target)
+    return "" if file is None else f", targets={str(file)!r}"
+
+
+def target_of_program(chosen: str, *, written_for: str, nodes: int, targets: str) -> Target:
     """Return the chosen target, not started. Raises `TargetError`.
 
     :param nodes: number of nodes to start, if the chosen target is the one that the program was written for. Any other
         target, and an existing cluster, has its own number.
+    :param targets: file with the table of the target that the program was written for, unless the environment names
+        another file; empty if the target needs no file.
     """
     same_size = chosen == written_for and starts_nodes(chosen)
-    return target_of_requirements(chosen, nodes=nodes if same_size else None)
+    if targets and not os.environ.get(VARIABLE):
+        os.environ[VARIABLE] = targets
+    try:
+        return target_of_requirements(chosen, nodes=nodes if same_size else None)
+    except RecipeError as error:
+        raise RecipeError(f"{error}; the variable {VARIABLE} may name another file") from error
 
 
 def print_output(text: str) -> None:

@@ -3,7 +3,6 @@
 Each command is a function in its own module under `commands/`, which imports its implementation when it is called.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
@@ -35,7 +34,6 @@ from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
 from kafkatrial.errors import print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.output import is_null_device
-from linearizability.cache import cache_directory
 
 _CLICK_INTERRUPTED = 130
 _ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -75,8 +73,6 @@ _PANELS: Mapping[str, Sequence[tuple[Callable[..., ExitCode], Sequence[str]]]] =
 
 def run_command(arguments: list[str]) -> ExitCode:
     """Run one command; without one, show the help. Errors of the command itself are raised."""
-    # Otherwise Hypothesis creates a directory in the working directory.
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_directory() / "hypothesis"))
     try:
         code = _build_app()(arguments or ["--help"], prog_name="kafkatrial", standalone_mode=False)
     except typer.TyperException as error:

@@ -5,8 +5,11 @@ hide a user's own `fixtures` or `reports`. The command line, printed programs, a
 call `activate`; the pytest plugin and `kafkatrial.cluster` do not, because they run beside a user's tests.
 """
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
+from linearizability.cache import cache_directory
 from linearizability.isolated_python import isolate, module_command
 
 _PARENT = Path(__file__).parents[1]
@@ -27,6 +30,9 @@ def command() -> list[str]:
 def activate() -> None:
     """Make kafkatrial's own `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable.
 
-    Idempotent.
+    Hypothesis, which some of them import, keeps its files in the cache directory of the user, not in the working
+    directory. Idempotent.
     """
     isolate(directory())
+    with suppress(RuntimeError):  # the user has no home directory
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_directory() / "hypothesis"))

@@ -1,5 +1,6 @@
 """Source of a Python program that runs one trial of a requirement, for a user to read, change and run."""
 
+from conformance.printed_programs import targets_argument
 from conformance.trial.source import imports_of, printed
 from conformance.trial.trial import Trial
 
@@ -17,7 +18,7 @@ from conformance.concurrent.replay import run_program
 trial = {source}
 
 if __name__ == "__main__":
-    raise SystemExit(run_program(trial, {target!r}))
+    raise SystemExit(run_program(trial, {target!r}{targets}))
 '''
 
 
@@ -27,4 +28,5 @@ def program_of(trial: Trial, target: str) -> str:
     The program exits with 0 (ok), 1 (violation) or 6 (unknown), or with 3 or 4 if there is no verdict.
     """
     source = printed(trial, used=len("trial = "))
-    return _PROGRAM.format(trial=trial, imports=imports_of(trial), source=source, target=target)
+    targets = targets_argument(target)
+    return _PROGRAM.format(trial=trial, imports=imports_of(trial), source=source, target=target, targets=targets)

@@ -30,17 +30,20 @@ def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
     return judge_history(run_dir, history_checks)
 
 
-def run_program(trial: Trial, target_name: str) -> int:
+def run_program(trial: Trial, target_name: str, targets: str = "") -> int:
     """Start a target, run the trial, print the verdict as JSON, and return the exit code of the verdict.
 
     If the trial cannot run, print the reason to stderr instead, and return the exit code of the error. The program's
     command line may name another target. The first line on stderr names the directory of the history.
+
+    :param targets: file with the table of the target, if it has one.
     """
     chosen = (sys.argv[1:] or [target_name])[0]
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"
     print(f"history: {run_dir}", file=sys.stderr)  # noqa: T201 - a program's output
     try:
-        target = target_of_program(chosen, written_for=target_name, nodes=trial.cluster.nodes)
+        nodes = trial.cluster.nodes
+        target = target_of_program(chosen, written_for=target_name, nodes=nodes, targets=targets)
         result = judged_trial(trial, target, run_dir)
     except (TargetError, ScriptNotRunError) as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201

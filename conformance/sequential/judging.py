@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
-from conformance.sequential.script_run import NO_LEADER
+from conformance.sequential.script_run import NOT_READY
 from conformance.sequential.steps import (
     AsClient,
     AwaitTopic,
@@ -112,6 +112,8 @@ class Deviation:
         actual, wanted = _short(self.mismatch.actual), _short(self.mismatch.expected)
         if self.mismatch.field == "malformed":
             return f"{self.where}: malformed response: {actual}"
+        if self.mismatch.field == NOT_READY:
+            return f"{self.where}: {actual}"
         return f"{self.where}: {self.mismatch.field} was {actual}, not {wanted}"
 
 
@@ -170,9 +172,9 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:
     """Yield a deviation for each new topic unless all brokers know each partition's leader and the leader serves."""
     for number, (step, response, _) in enumerate(steps, start=1):
-        if NO_LEADER in response:
+        if NOT_READY in response:
             wanted = "for each partition a leader that every broker describes and that serves requests"
-            mismatch = Mismatch("leaders", wanted, f"none {response[NO_LEADER]}")
+            mismatch = Mismatch(NOT_READY, wanted, response[NOT_READY])
             yield Deviation(Rank.SEMANTIC, number, kind_of(step), mismatch)
 
 
@@ -200,8 +202,8 @@ def _unusable(steps: _Steps, judged: Judges) -> tuple[int, str] | None:
         wrong = mismatches(expectation, response, frozenset({"error"}))
         if isinstance(step, CreateTopic) and CreateTopic not in judged and wrong:
             return number, f"{here}: the topic was not created: {wrong[0].actual}"
-        if NO_LEADER in response:
-            return number + 1, f"{here}: a partition had no leader {response[NO_LEADER]}"
+        if NOT_READY in response:
+            return number + 1, f"{here}: {response[NOT_READY]}"
     return None
 
 
@@ -217,8 +219,11 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field's name. "a response", which is expected if none arrived, is returned unchanged."""
-    if value == "a response":
+    """Return a value with its field's name. A value that is a phrase is returned unchanged.
+
+    These are "a response", which is expected if none arrived, and the reason why a topic cannot be used.
+    """
+    if value == "a response" or field == NOT_READY:
         return value
     return f"malformed response: {value}" if field == "malformed" else f"{field} {value}"
 

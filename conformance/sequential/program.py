@@ -11,7 +11,13 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, print_output, target_of_program
+from conformance.printed_programs import (
+    EXIT_CODES,
+    exit_code_without_verdict,
+    print_output,
+    target_of_program,
+    targets_argument,
+)
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.expectation import Expectation, mismatches
 from conformance.sequential.model import expected
@@ -41,7 +47,7 @@ from conformance.sequential.steps import *  # noqa: E402, F403
 SCRIPT = {script}
 
 if __name__ == "__main__":
-    show(SCRIPT, requirement="{requirement}", target="{target}", nodes={nodes})
+    show(SCRIPT, requirement="{requirement}", target="{target}", nodes={nodes}{targets})
 '''
 
 
@@ -87,20 +93,23 @@ def _arguments(value: Any) -> list[tuple[str, Any]]:
 
 def program(script: Script, *, requirement: str, target: str, nodes: int) -> str:
     """Return a Python file that runs the script on a new target, and prints each response and its unexpected fields."""
-    return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes)
+    targets = targets_argument(target)
+    return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes, targets=targets)
 
 
-def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
+def show(script: Script, *, requirement: str, target: str, nodes: int, targets: str = "") -> None:
     """Run a printed program: exit with 1 if a response is not as expected or the target goes down, with 0 otherwise.
 
     If the script cannot run, print the reason in one line to standard error, and exit with the same code
     as the commands of kafkatrial.
+
+    :param targets: file with the table of the target, if it has one.
     """
     parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
     parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
     chosen = parser.parse_args().target
     try:
-        with target_of_program(chosen, written_for=target, nodes=nodes) as started:
+        with target_of_program(chosen, written_for=target, nodes=nodes, targets=targets) as started:
             wrong = _show_on(started, script, requirement)
     except (TargetError, TargetDown, NotReady, UnsupportedApi) as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201

@@ -208,9 +208,15 @@ class Routing:
 
     # --- topics and their leaders
 
-    def await_leaders(self, topic: str, count: int) -> bool:
-        """Wait until every broker knows each partition's leader, and that leader serves; return false on timeout."""
-        return all(self._until_ready(partial(self._leader, topic, partition)) for partition in range(count))
+    def await_leaders(self, topic: str, count: int) -> str:
+        """Wait until every broker knows each partition's leader, and that leader serves.
+
+        Return an empty text; on timeout, the reason why a partition cannot be used.
+        """
+        for partition in range(count):
+            if not self._until_ready(partial(self._leader, topic, partition)):
+                return f"{self._why_unusable(topic, partition, count)} for {timeouts.READY_TIMEOUT_S:g} s"
+        return ""
 
     def await_restarted(self) -> bool:
         """Wait until every known partition has a leader that serves; return false on timeout."""
@@ -232,6 +238,25 @@ class Routing:
             return False
         self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
         return self.request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+
+    def _why_unusable(self, topic: str, partition: int, count: int) -> str:
+        """Return why one of the partitions 0 to `count` - 1 cannot be used, in words."""
+        leaders = set()
+        for node in self._connections.nodes:
+            listed = {
+                found.partition_index: found.leader_id
+                for described in self.describe(topic, node)
+                for found in described.partitions
+            }
+            if missing := {*range(count)} - listed.keys():
+                return f"Metadata of broker {node.id} listed {count - len(missing)} of {count} partitions"
+            leaders.add(listed[partition])
+        if min(leaders) < 0:
+            return f"Metadata named no leader of partition {partition}"
+        if len(leaders) > 1:
+            return f"brokers named different leaders of partition {partition}"
+        error = self.request(ListOffsets(topic=topic, partition=partition)).get("error")
+        return f"the leader of partition {partition} returned {error} to ListOffsets"
 
     def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
         for described in self.describe(topic, node):

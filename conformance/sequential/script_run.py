@@ -54,8 +54,8 @@ from fixtures.clients.raw import ConnectionClosed, MalformedResponse, RawClientE
 
 MEMORY_GROWTH_MAX: Final = 1 << 30
 """Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
-NO_LEADER: Final = "no_leader"
-"""Field of the response to a CreateTopic: the time for which a partition had no leader."""
+NOT_READY: Final = "not_ready"
+"""Field of the response to a CreateTopic: the reason why a partition could not be used until the timeout."""
 _SHOWN_BYTES_MAX: Final = 40
 
 
@@ -164,8 +164,8 @@ class ScriptRun:
             return response
         if isinstance(step, CreateTopic) and not step.validate_only:
             count = len(step.assignments) or max(step.partitions, 1)
-            if not self._routing.await_leaders(step.topic, count):
-                return {**response, NO_LEADER: f"for {timeouts.READY_TIMEOUT_S:g} s"}
+            if reason := self._routing.await_leaders(step.topic, count):
+                return {**response, NOT_READY: reason}
         if isinstance(step, DeleteTopic):
             self._routing.await_deleted(step.topic)
         if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):

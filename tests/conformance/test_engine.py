@@ -227,10 +227,11 @@ def test_a_requirement_that_an_expected_violation_blocks_is_expected_too(tmp_pat
     ]
 
 
-def test_a_saved_failure_names_the_file_of_the_broker(tmp_path, monkeypatch):
-    monkeypatch.setenv("KAFKATRIAL_TARGETS", "/a b/brokers.toml")
+def test_a_saved_failure_names_the_file_of_client_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("KAFKATRIAL_CLIENT_SETTINGS", "/a b/client.toml")
     run([requirement(finds(VIOLATION))], tmp_path)
-    assert "KAFKATRIAL_TARGETS='/a b/brokers.toml' python repro.py" in (tmp_path / "failures/1/README.md").read_text()
+    readme = (tmp_path / "failures/1/README.md").read_text()
+    assert "KAFKATRIAL_CLIENT_SETTINGS='/a b/client.toml' python repro.py" in readme
 
 
 def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):

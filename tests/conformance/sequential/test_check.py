@@ -20,7 +20,7 @@ from conformance.sequential.connections import TargetDown
 from conformance.sequential.judging import Rank, judge
 from conformance.sequential.layout import build
 from conformance.sequential.response import CLOSED
-from conformance.sequential.script_run import NO_LEADER
+from conformance.sequential.script_run import NOT_READY
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AwaitTopic,
@@ -161,9 +161,19 @@ def test_the_first_wrong_step_is_named():
     assert found.reason == "step 2, Produce: error was INVALID_RECORD, not NONE"
 
 
-@pytest.mark.parametrize("created", [{"error": "POLICY_VIOLATION"}, {"error": "NONE", NO_LEADER: "for 15 s"}])
+@pytest.mark.parametrize("created", [{"error": "POLICY_VIOLATION"}, {"error": "NONE", NOT_READY: "no leader for 15 s"}])
 def test_a_script_without_its_topic_is_unknown(created):
     assert judge(STEPS, (created, *FINE[1:]), judges("error", of=Fetch)).verdict is Verdict.UNKNOWN
+
+
+def test_a_topic_that_cannot_be_used_is_a_violation_if_leaders_are_judged():
+    """Its reason is shown whatever is judged."""
+    created = {"error": "NONE", NOT_READY: "Metadata of broker 1 listed 1 of 2 partitions for 15 s"}
+    found = judge(STEPS, (created, *FINE[1:]), judges("leaders", of=Metadata))
+    shown = f"step 1, CreateTopic: {created[NOT_READY]}"
+    assert (found.verdict, found.reason, found.actual) == (Verdict.VIOLATION, shown, shown)
+    assert found.expected.startswith("step 1, CreateTopic: for each partition a leader that ")
+    assert judge(STEPS, (created, *FINE[1:]), judges("error", of=Fetch)).reason == shown
 
 
 REJECTED = Script((CreateTopic(), Produce(PRODUCE.batches, acks=2), PRODUCE, Fetch()))

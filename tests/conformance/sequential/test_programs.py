@@ -2,6 +2,8 @@
 
 import ast
 import os
+import re
+import runpy
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.targets  # noqa: F401 - registers kinds
+from conformance.concurrent.program import program_of
 from conformance.sequential import program as program_module
 from conformance.sequential import steps
 from conformance.sequential.program import program, source
@@ -32,7 +35,9 @@ from conformance.sequential.steps import (
     Script,
 )
 from conformance.sequential.strategies import batches, many, producer, produces, script, several
+from conformance.trial.trial import ClusterSettings, Topic, Trial
 from fixtures.targets.catalogue import target_kinds
+from fixtures.targets.recipe_file import VARIABLE
 from tests.conformance.tampering_proxy import TamperingProxy, api
 
 NAMES = {name: getattr(steps, name) for name in steps.__all__}
@@ -126,6 +131,14 @@ def test_a_program_whose_script_ends_the_broker_exits_with_1(broker, monkeypatch
     assert reason.startswith("   ! the broker went down: ")
 
 
+def test_a_program_leaves_nothing_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.delenv("HYPOTHESIS_STORAGE_DIRECTORY", raising=False)
+    path = tmp_path / "repro.py"
+    path.write_text(program(SCRIPT, requirement="a/b", target="bootstrap:127.0.0.1:9", nodes=1))
+    assert subprocess.run([sys.executable, path], capture_output=True, check=False, cwd=tmp_path).returncode == 3
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
     """A broker's log is part of the error if it does not start; a response may contain any text."""
     text = "\\033]0;x\\007\\033[31m \\302\\2332J"
@@ -133,7 +146,7 @@ def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
     (tmp_path / "brokers.toml").write_text(table)
     path = tmp_path / "repro.py"
     path.write_text(program(SCRIPT, requirement="a/b", target="hostile", nodes=1))
-    environment = {**os.environ, "KAFKATRIAL_TARGETS": str(tmp_path / "brokers.toml")}
+    environment = {**os.environ, VARIABLE: str(tmp_path / "brokers.toml")}
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False, env=environment)
     assert (ran.returncode, ran.stdout) == (3, "")
     (line,) = ran.stderr.splitlines()
@@ -144,6 +157,38 @@ def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
     assert step == "1. Fetch()"
     assert shown.startswith(r"   connection \x1b[31m\nforged: \u202exxx")
     assert len(shown) < 5_000
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        lambda: program(SCRIPT, requirement="a/b", target="mybroker", nodes=1),
+        lambda: program_of(Trial(cluster=ClusterSettings(1), topics=(Topic(),), clients=()), "mybroker"),
+    ],
+    ids=["sequential", "concurrent"],
+)
+@pytest.mark.parametrize("named", ["", "my brokers.toml"], ids=["default file", "named file"])
+def test_a_program_knows_the_file_of_its_target(printed, named, tmp_path, monkeypatch, capsys):
+    """It runs in another directory, without the variable. If the file is gone, the error names the variable."""
+    file = tmp_path / (named or "kafkatrial.toml")
+    file.write_text("""[targets.mybroker]\nstart = ["sh", "-c", "exit 3"]\n""")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, named)
+    path = tmp_path / "repro.py"
+    path.write_text(printed())
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(sys, "argv", ["repro.py"])
+    for error in (
+        r"mybroker did not start: node 1 ended ",
+        rf"cannot read .* the variable {VARIABLE} may name another",
+    ):
+        monkeypatch.setenv(VARIABLE, "")
+        with pytest.raises(SystemExit):
+            runpy.run_path(str(path), run_name="__main__")
+        assert re.search(error, capsys.readouterr().err)
+        file.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])

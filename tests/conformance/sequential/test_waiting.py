@@ -1,5 +1,6 @@
 """Steps that wrap another step: they select the broker for its request, or wait for its effect."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.sequential import timeouts
 from conformance.sequential.judging import kind_of
+from conformance.sequential.script_run import NOT_READY
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AfterCleanup,
@@ -31,11 +33,45 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.strategies import placed
-from tests.conformance.tampering_proxy import TamperingProxy, api
+from tests.conformance.tampering_proxy import TamperingProxy, altered, altered_responses, api, with_errors
 
 ONE_MORE = Produce((Batch((Record(b"a"),)),))
 COMPACT = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact"),))
 SETTING = DescribeConfigs(("cleanup.policy",))
+
+
+def metadata_with(change):
+    """Return a tampering that replaces the partitions of each topic in Metadata by `change(partitions)`."""
+
+    def tamper(request, forward):
+        response = forward(request)
+        if api(request) != "Metadata":
+            return response
+        return altered(response, "topics", lambda topic: replace(topic, partitions=tuple(change(topic.partitions))))
+
+    return tamper
+
+
+@pytest.mark.parametrize(
+    ("tamper", "reason"),
+    [
+        (metadata_with(lambda partitions: partitions[:1]), r"Metadata of broker \d+ listed 1 of 2 partitions"),
+        (
+            metadata_with(lambda partitions: [replace(each, leader_id=-1) for each in partitions]),
+            "Metadata named no leader of partition 0",
+        ),
+        (
+            altered_responses("ListOffsets", lambda _, part: with_errors(part, ErrorCode.not_leader_or_follower)),
+            "the leader of partition 0 returned NOT_LEADER_OR_FOLLOWER to ListOffsets",
+        ),
+    ],
+    ids=["partitions", "leader", "error"],
+)
+def test_the_reason_why_a_new_topic_cannot_be_used_is_returned(broker, monkeypatch, tamper, reason):
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
+    with TamperingProxy(broker, tamper) as proxy:
+        (response,) = run(proxy, CreateTopic(partitions=2))
+    assert re.fullmatch(f"{reason} for 0.1 s", response[NOT_READY])
 
 
 class Late:
