@@ -32,9 +32,10 @@ Run it again:
 
     {reproduce}
 
-{program}{trial}"""
+{program}{trial}{steps}"""
 _PROGRAM = "Or the shrunk script alone:\n\n    {environment}python repro.py\n"
 _TRIAL = "\nOr on another target:\n\n    kafkatrial replay trial.json --target apache-kafka\n"
+_STEPS = f"\n{STEPS_FILE} has each request of the script with its response.\n"
 
 
 def save_failure(directory: Path, requirement: Requirement, found: Finding) -> None:
@@ -64,6 +65,7 @@ def _readme(requirement: Requirement, found: Finding) -> str:
         reproduce=found.reproduce,
         program=_PROGRAM.format(environment=_environment()) if found.program else "",
         trial=_TRIAL if found.trial else "",
+        steps=_STEPS if found.steps else "",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from conformance.sequential.read_records import are_records, compared
 from conformance.sequential.real_values import with_real_values
 from conformance.sequential.response import INVALID_FIELDS, NO_RESPONSE_FIELDS, Response
 
@@ -85,9 +86,17 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
         if missing_connection:
             found.append(Mismatch(name, str(expected), f"a response: {dict(response)}"))
         elif name in response and (judged is None or name in judged) and not meets(expected, response[name]):
-            actual = response[name]
-            found.append(Mismatch(name, _text(with_real_values(expected, actual)), _text(actual)))
+            found.append(Mismatch(name, *_texts(expected, response[name])))
     return found
+
+
+def _texts(expected: Any, actual: Any) -> tuple[str, str]:
+    """Return an expected and an actual value in words."""
+    alternatives = expected.values if isinstance(expected, OneOf) else (expected,)
+    if not all(map(are_records, (*alternatives, actual))):
+        return _text(with_real_values(expected, actual)), _text(actual)
+    wanted, found = compared(alternatives, actual)
+    return f"{wanted} ({expected.reason})" if isinstance(expected, OneOf) else wanted, found
 
 
 def _text(value: Any) -> str:

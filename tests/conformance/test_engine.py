@@ -91,6 +91,7 @@ def test_a_violation_is_saved_with_the_files_that_reproduce_it(tmp_path):
     assert "kafkatrial replay trial.json" in readme
     assert (failure / "trial.json").read_text() == VIOLATION.trial
     assert (failure / "steps.txt").read_text() == f"{VIOLATION.steps}\n"
+    assert "steps.txt has each request" in (failure / "README.md").read_text()
     assert (
         "again"
         in subprocess.run([sys.executable, failure / "repro.py"], check=True, capture_output=True, text=True).stdout

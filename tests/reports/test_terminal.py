@@ -1,6 +1,7 @@
 """Terminal output compared with golden files. UPDATE_GOLDEN=1 rewrites them: read the change before committing."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,14 @@ def test_reproduce_line_is_never_broken(results):
     outcome = results.outcomes[2]
     text = as_text(render_finding(outcome, results.requirement(outcome.requirement)), width=40)
     assert any(line.endswith(outcome.reproduce) for line in text.splitlines())
+
+
+def test_the_file_of_the_responses_is_named_if_the_violation_has_one(results):
+    outcome = results.outcomes[2]
+    for steps in ("", "1. Fetch()"):
+        found = replace(outcome, steps=steps)
+        text = as_text(render_finding(found, results.requirement(outcome.requirement)))
+        assert (f"  Responses  {outcome.failure_dir}/steps.txt" in text.splitlines()) == bool(steps)
 
 
 def test_escape_sequences_of_a_broker_are_escaped(results):

@@ -4,7 +4,7 @@ import pytest
 
 from conformance.sequential.expectation import Each, OneOf, Satisfies, mismatches
 from conformance.sequential.real_values import Comparison, IdSymbol
-from conformance.sequential.response import CLOSED, SILENT
+from conformance.sequential.response import CLOSED, SILENT, ReadRecord
 
 EXPECTED = {"error": "NONE", "base_offset": 3}
 
@@ -43,6 +43,46 @@ def test_alternatives():
     assert mismatches(expected, {"error": "B"}) == []
     (found,) = mismatches(expected, {"error": "C"})
     assert found.expected == "'A' or 'B' (either)"
+
+
+RECORDS = tuple(ReadRecord(offset, b"v%d" % offset, b"k") for offset in (0, 1, 2, 5))
+PREFIXES = OneOf((RECORDS[:2], RECORDS[:3], RECORDS), "whole batches")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "wanted", "found"),
+    [
+        (RECORDS, (), "offsets 0 to 2, 5", "none"),
+        (RECORDS, RECORDS[:3], "offsets 0 to 2, 5", "offsets 0 to 2 (offset 5 is missing)"),
+        (RECORDS, RECORDS[:1] + RECORDS[2:], "offsets 0 to 2, 5", "offsets 0, 2, 5 (offset 1 is missing)"),
+        ((), RECORDS[:2], "none", "offsets 0 to 1"),
+        (RECORDS[:1], RECORDS[:2], "offset 0", "offsets 0 to 1 (offset 1 is not expected)"),
+        (RECORDS[:2], RECORDS[:2] * 2, "offsets 0 to 1", "offsets 0 to 1, 0 to 1 (offset 0 follows offset 1)"),
+        (RECORDS[:2], RECORDS[1::-1], "offsets 0 to 1", "offsets 1, 0 (offset 0 is missing)"),
+        (
+            RECORDS[:2],
+            (RECORDS[0], ReadRecord(1, None, b"k", 7)),
+            "value b'v1', timestamp_ms 0 at offset 1",
+            "value None, timestamp_ms 7 at offset 1",
+        ),
+        (PREFIXES, (), "offsets 0 to 1, or up to offset 5 (whole batches)", "none"),
+        (
+            PREFIXES,
+            RECORDS[:1],
+            "offsets 0 to 1, or up to offset 5 (whole batches)",
+            "offset 0 (offset 1 is missing)",
+        ),
+        (
+            PREFIXES,
+            (*RECORDS[:2], ReadRecord(2, b"x", b"k")),
+            "value b'v2' at offset 2 (whole batches)",
+            "value b'x' at offset 2",
+        ),
+    ],
+)
+def test_records_are_compared_in_words(expected, actual, wanted, found):
+    (mismatch,) = mismatches({"records": expected}, {"records": actual})
+    assert (mismatch.expected, mismatch.actual) == (wanted, found)
 
 
 def test_predicates():
