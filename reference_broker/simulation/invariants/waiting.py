@@ -9,6 +9,7 @@
 |                     | complete if there are records to read (checked for `min_bytes` up to 1), or if the leader or  |
 |                     | its epoch has changed. A Produce must complete if the high watermark has reached the end of   |
 |                     | its records, or if the broker is no longer the leader                                         |
+| `diverging-at-once` | a leader returns a diverging epoch to a follower at once: the Fetch does not wait (KIP-595)   |
 
 A Fetch of the quorum also waits if `min_bytes` is 0. A few early responses are permitted, because a peer may have
 abandoned earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the
@@ -51,12 +52,16 @@ class WaitingInvariants(Observer):
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}
         """By connection: the times of the last empty responses, by the monotonic clock of the sending node."""
+        self._arrived: dict[int, tuple[Request, int]] = {}
+        """By `id` of a follower's Fetch: the request, and the time of its arrival by the clock of the node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
         """By `id` of an OffsetFetch with `require_stable`: the request, and the log end that each group requires."""
 
     def on_request(self, watched: Watched, event: RequestReceived) -> None:
-        """Note the commits that an OffsetFetch waits for."""
+        """Note when a follower's Fetch arrives, and the commits that an OffsetFetch waits for."""
         request = event.request
+        if request.api_key == _FETCH and not request.connection.is_controller and _follower(request.body) >= 0:
+            self._arrived[id(request)] = request, watched.machine.now.monotonic_ms
         if request.api_key != _OFFSET_FETCH or not getattr(request.body, "require_stable", False):
             return
         assert watched.node is not None
@@ -66,13 +71,14 @@ class WaitingInvariants(Observer):
         self._pending[id(request)] = request, [_pending(offsets) for offsets in led]
 
     def on_response(self, watched: Watched, event: ResponseSent) -> None:
-        """Check `fetch-waits` and `stable-offsets`."""
+        """Check `fetch-waits`, `diverging-at-once` and `stable-offsets`."""
         request, response = event.request, event.body
         if request.api_key == _OFFSET_FETCH:
             _, pending = self._pending.pop(id(request), (None, []))
             _check_stable(watched, response, pending)
         if request.api_key != _FETCH:
             return
+        self._check_divergence(watched, request, response)
         connection, max_wait_ms = request.connection, milliseconds(request.body.max_wait)
         waits = max_wait_ms > 0 and (request.body.min_bytes > 0 or connection.is_controller)
         if not waits or _has_news(request.body, response):
@@ -84,6 +90,14 @@ class WaitingInvariants(Observer):
         if len(times) == _TIMES and times[-1] - times[0] < max_wait_ms:
             detail = f"node {watched.node_id} returns nothing at {times} ms, for a maximum wait of {max_wait_ms} ms"
             raise InvariantViolation("fetch-waits", detail)
+
+    def _check_divergence(self, watched: Watched, request: Request, response: Any) -> None:
+        """Check `diverging-at-once`. A follower's log cannot begin to diverge while its request waits."""
+        now_ms = watched.machine.now.monotonic_ms
+        _, arrived_ms = self._arrived.pop(id(request), (None, now_ms))
+        if arrived_ms != now_ms and any(_diverges(part) for topic in response.responses for part in topic.partitions):
+            detail = f"a follower waits {now_ms - arrived_ms} ms for the epoch at which its log diverges"
+            raise InvariantViolation("diverging-at-once", f"node {watched.node_id}: {detail}")
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check `fetch-completes`."""
@@ -132,8 +146,7 @@ def _is_complete(operation: Any, partition: Partition) -> bool:
 def _has_news(request: Any, response: Any) -> bool:
     if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
         return True
-    state = getattr(request, "replica_state", None)
-    is_consumer = (request.replica_id if state is None else state.replica_id) < 0
+    is_consumer = _follower(request) < 0
     requested = [part for topic in request.topics for part in topic.partitions]
     found = [part for topic in response.responses for part in topic.partitions]
     return not found or any(
@@ -144,6 +157,12 @@ def _has_news(request: Any, response: Any) -> bool:
         or (is_consumer and partition.fetch_offset > part.high_watermark)
         for part, partition in zip(found, requested, strict=False)
     )
+
+
+def _follower(request: Any) -> int:
+    """Return the id of the replica that sends a Fetch; -1 for a consumer."""
+    state = getattr(request, "replica_state", None)
+    return int(request.replica_id if state is None else state.replica_id)
 
 
 def _diverges(part: Any) -> bool:

@@ -33,6 +33,7 @@ from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
 from reference_broker.core.replication.replica_fetcher_manager import ReplicaFetcherManager
 from reference_broker.core.replication.replica_manager import ReplicaManager
+from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
 from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
@@ -218,6 +219,16 @@ BROKER_DEFECTS = (
         properties={"log.roll.ms": "300", "log.retention.check.interval.ms": "500"},
     ),
     Defect("fetch-waits", fetch, "_wait", respond_at_once, faults=0),
+    Defect(
+        "diverging-at-once",
+        fetch._PartitionStatus,
+        "is_urgent",
+        property(lambda self: self.error is not ErrorCode.none),
+        kinds=("isolate",),
+        faults=8,
+        for_ms=4_000,
+        faulty_ms=12_000,
+    ),
     Defect("fetch-completes", fetch.DelayedFetch, "_may_complete", lambda *_: False, faults=0),
     Defect("fetch-completes", DelayedProduce, "check", lambda _: False, faults=0),
     Defect(
