@@ -9,7 +9,9 @@ from typing import Final
 
 from kafkatrial.environment import CLIENT_SETTINGS, TARGETS
 
-TARGETS_HELP: Final = "TOML file that defines how other brokers start (default: kafkatrial.toml, if it exists)."
+TARGETS_HELP: Final = (
+    "TOML file with the recipes of other brokers, a table for each (default: kafkatrial.toml, if it exists)."
+)
 
 CLIENT_SETTINGS_HELP: Final = "TOML file with TLS and SASL settings for existing clusters (default: PLAINTEXT)."
 
