@@ -191,9 +191,10 @@ def _deletes_from_compacted_topics(request: Any) -> Any:
 
 def _describes_cleaner(_request: Any, part: Any) -> Any:
     """Describe `log.cleaner.backoff.ms`, as if the reference broker had a log cleaner."""
-    if not part.configs:
+    if {config.name for config in part.configs} <= {"log.initial.task.delay.ms"}:
         kind = next(iter(typing.get_args(typing.get_type_hints(type(part))["configs"])))
-        return replace(part, configs=(replace(blank(kind), name="log.cleaner.backoff.ms", value="300"),))
+        described = replace(blank(kind), name="log.cleaner.backoff.ms", value="300")
+        return replace(part, configs=(*part.configs, described))
     return part
 
 
