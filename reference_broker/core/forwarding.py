@@ -9,6 +9,7 @@ attempt fails after more than a minute, the response is REQUEST_TIMED_OUT.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reference_broker.core.broker import FORWARDING, Broker
@@ -25,14 +26,8 @@ _RETRY_BACKOFF_MS = 50
 
 def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
     """Forward a request and relay the response. This is the handler of every forwarded API."""
-
-    def on_response(response: bytes) -> None:
-        broker.runtime.relay(request, response)
-
-    def on_error(response: Any) -> None:
-        broker.runtime.respond(request, response)
-
-    return forward(broker, request, on_response, on_error, now)
+    runtime = broker.runtime
+    return forward(broker, request, partial(runtime.relay, request), partial(runtime.respond, request), now)
 
 
 def forward(

@@ -11,6 +11,7 @@ from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from fixtures.targets import bootstrap
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.probe import probe
 from fixtures.targets.target import TargetError
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import TamperingProxy, altered, api
@@ -62,14 +63,12 @@ def test_a_cluster_of_which_a_broker_does_not_respond_is_not_started(broker, mon
         raise TargetError("not ready within 30 s: no broker responded")
 
     def silent(host, port, settings):
-        if asked:
+        if probed:
             raise TargetError(f"{host}:{port} does not respond")
-        asked.append(port)
+        probed.append(port)
         return probe(host, port, settings=settings)
 
-    from fixtures.targets.probe import probe
-
-    asked = []
+    probed = []
     monkeypatch.setattr(bootstrap, "await_ready", not_ready)
     monkeypatch.setattr("fixtures.targets.probe.probe", silent)
     existing = parse_target(f"bootstrap:{broker.bootstrap_servers}", mesh=False)

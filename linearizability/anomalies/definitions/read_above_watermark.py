@@ -79,8 +79,8 @@ def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64
     newest = known_ends[states.leader_epoch[known_ends] == log.newest_epoch]
     left_out_ns = _first_below(log, newest, reads.offset[rows], complete_ns)
     node = log.rows.operations.node[reads.operation[rows]]
-    for leader in np.unique(states.node[known_ends]):
-        own = np.flatnonzero((node == leader) & (node != NO_NODE))
+    for leader in np.unique(node[node != NO_NODE]):
+        own = np.flatnonzero(node == leader)
         ends = known_ends[states.node[known_ends] == leader]
         left_out_ns[own] = np.minimum(
             left_out_ns[own], _first_below(log, ends, reads.offset[rows[own]], complete_ns[own])
