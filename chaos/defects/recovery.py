@@ -7,6 +7,8 @@ from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.index import RELATIVE_OFFSET_MAX
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.unified_log import UnifiedLog
+from reference_broker.core.replication.log_manager import LogManager
+from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.record_batch import BatchHeader
 
 _seeds = Area.RECOVERY.seeds
@@ -72,3 +74,12 @@ def forget_producers_behind_the_snapshot(self: UnifiedLog, now_ms: int) -> None:
     """
     self.producers.clear()
     self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)
+
+
+@_seeds(LogManager, "checkpoint_if_truncated", "recovery-point")
+def keep_the_recovery_point_when_truncating(self: LogManager, partition: Partition) -> None:
+    """A truncated log keeps its recovery point in the checkpoint until the next periodic one.
+
+    After a crash, later records at the removed offsets are taken for durable. Those that a power cut has torn are
+    served.
+    """

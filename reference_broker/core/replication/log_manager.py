@@ -7,7 +7,8 @@ so that the log is never used for a later topic of the same name (KIP-516). Once
 deleted: those of replicas that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically, when logs are deleted, and at a clean shutdown; the first two also before segments are deleted.
+written periodically, when logs are deleted, and at a clean shutdown; the first two also before segments are deleted,
+and when a log is truncated below its checkpointed recovery point.
 The clean shutdown file, written last, shows that no log needs recovery. Logs are opened once the metadata is known; the
 checkpoints of unopened logs are kept as they were read.
 """
@@ -135,6 +136,14 @@ class LogManager:
             self._log_starts[partition.key] = partition.log_start_offset
         write_offsets(self._disk, RECOVERY_POINT_FILE, self._recovery_points)
         write_offsets(self._disk, LOG_START_FILE, self._log_starts)
+
+    def checkpoint_if_truncated(self, partition: Partition) -> None:
+        """Write the checkpoints if records below the checkpointed recovery point were removed (`truncateTo`).
+
+        Otherwise, later records at these offsets would be trusted after a crash, whether or not they were flushed.
+        """
+        if partition.log.recovery_point < self._recovery_points.get(partition.key, 0):
+            self.checkpoint([partition])
 
     def checkpoint_high_watermarks(self, partitions: Iterable[Partition]) -> None:
         """Write the high watermarks, if one has changed."""

@@ -79,10 +79,12 @@ class PartitionContext(ReplicaContext):
 
     :param propose: sends an ISR to the controller.
     :param on_progress: called when the leader, the log or a watermark has changed; an operation may wait for that.
+    :param on_truncated: called when records may have been removed, before any are appended.
     """
 
     propose: "Callable[[Partition, IsrState, Now], None]"
     on_progress: "Callable[[Partition, Now], None]"
+    on_truncated: "Callable[[Partition], None]"
     trace: Tracer = no_tracer
 
 
@@ -346,7 +348,10 @@ class Partition:
         :raises AppendError: the batches are corrupt, or do not continue this log.
         """
         if records:
+            recovery_point = self.log.recovery_point
             self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
+            if self.log.recovery_point < recovery_point:  # an empty log now starts at a lower offset
+                self._context.on_truncated(self)
         new_high_watermark = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
         if log_start_offset > self.log_start_offset:
             self.log.maybe_increment_log_start_offset(min(log_start_offset, new_high_watermark))
@@ -373,6 +378,7 @@ class Partition:
         """Remove the batch that contains an offset, and all later ones."""
         end_offset = self.log.log_end_offset
         self.log.truncate_to(offset, now.wall_ms)
+        self._context.on_truncated(self)
         if self.log.log_end_offset < self.high_watermark:
             self._set_high_watermark(self.log.log_end_offset)
         if self.log.log_end_offset < end_offset:
@@ -381,5 +387,6 @@ class Partition:
     def truncate_fully_and_start_at(self, offset: int, now: Now) -> None:
         """Remove all records, because the leader's log starts above this log's end."""
         self.log.truncate_fully_and_start_at(offset, now.wall_ms)
+        self._context.on_truncated(self)
         self._set_high_watermark(offset)
         self._trace(LogFullyTruncated, offset)

@@ -97,6 +97,7 @@ class ReplicaManager:
             broker_epoch=broker_epoch,
             propose=changes.propose,
             on_progress=lambda partition, now: runtime.purgatory.check_and_complete(partition.key, now),
+            on_truncated=self._logs.checkpoint_if_truncated,
             trace=runtime.trace,
         )
         settings = FetchSettings.of(node_id, self._configuration)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reference_broker.core.log.checkpoints import RECOVERY_POINT_FILE, read_offsets
 from reference_broker.protocol.errors import ErrorCode
 from tests.reference_broker.replication.group import TOPIC, Group
 
@@ -50,6 +51,25 @@ def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
     group.run(for_ms=1_500)
     assert group.log(1) == group.log(2) == [(0, 0, "a"), (1, 1, "c")]
     assert set(group.state.isr) == {1, 2}
+
+
+def test_recovery_point_is_checkpointed_when_records_below_it_are_removed() -> None:
+    """The checkpoint would otherwise name later records durable that nobody has flushed."""
+    group = Group(2)
+    group.run()
+    group.produce("a")
+    group.run()
+    group.cut(1, 2)
+    group.produce("b", acks=1)
+    deposed = group.members[1].broker.replicas
+    group.partition(1).log.flush()
+    deposed.checkpoint()
+    assert read_offsets(group.disks[1], RECOVERY_POINT_FILE) == {(TOPIC, 0): 2}
+    group.elect(2, isr=(2,))
+    group.heal()
+    group.run(for_ms=1_500)
+    assert group.values(1) == "a"
+    assert read_offsets(group.disks[1], RECOVERY_POINT_FILE) == {(TOPIC, 0): 1}
 
 
 def test_kip_279_logs_that_diverged_in_several_epochs_are_truncated_step_by_step() -> None:
