@@ -45,8 +45,9 @@ def _requirement(id_: str, text: str, judged: Judges, *failing: Step) -> Require
 REQUIREMENTS: Final = (
     _requirement(
         "produce/errors-have-no-offset",
-        "A Produce response with an error has base offset -1 and no log append time.",
-        judges("base_offset", "log_append_time", of=Produce),
+        "A Produce response with an error has base offset -1 and no log append time. With INVALID_REQUIRED_ACKS, "
+        "CORRUPT_MESSAGE and MESSAGE_TOO_LARGE, log start offset is -1 too: the batch did not reach the log.",
+        judges("base_offset", "log_start_offset", "log_append_time", of=Produce),
         Produce((_BATCH,), acks=2),
         Produce((Batch(_BATCH.records, flaw=Flaw.WRONG_CRC),)),
         Produce((_BATCH,), topic="trial-none"),

@@ -15,6 +15,7 @@ from conformance.sequential.steps import (
     AlterReassignment,
     AwaitTopic,
     Batch,
+    CreateTopic,
     DeleteRecords,
     ElectionType,
     ElectLeaders,
@@ -114,6 +115,19 @@ REQUIREMENTS: Final = (
         needs=_REPLICATION,
         since="3.7.0",
         nodes_min=3,
+    ),
+    Requirement(
+        id="leadership/no-leader-with-other-errors",
+        level=Level.SHOULD,
+        text="A Fetch response since v16 with another error than NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH has no "
+        "current leader: the client would take it for a change of leader.",
+        sources=(sources.KIP_951,),
+        check=sequential(
+            script(CreateTopic(), Fetch(1000), Fetch(leader_epoch=1000), Fetch(partition=1000)),
+            judges("current_leader", of=Fetch),
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+        since="3.7.0",
     ),
     Requirement(
         id="leadership/preferred-leader-is-elected",

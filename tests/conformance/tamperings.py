@@ -355,6 +355,12 @@ def _restamps_epochs(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(batch, leader_epoch=newest) for batch in batches]
 
 
+def _names_a_leader_with_any_error(_request: Any, part: Any) -> Any:
+    if part.error_code == ErrorCode.none or not hasattr(part, "current_leader"):
+        return part
+    return replace(part, current_leader=replace(part.current_leader, leader_id=1, leader_epoch=0))
+
+
 def _names_no_leader(_request: Any, part: Any) -> Any:
     if not hasattr(part, "current_leader"):
         return part
@@ -556,7 +562,7 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "fetch/without-wait-returns-what-is-there": Planted(altered_responses("Fetch", _fetches_without_wait_are_empty)),
     "fetch/waiting-fetch-completes-when-data-arrives": Planted(altered_requests("Fetch", _does_not_wait)),
-    "produce/errors-have-no-offset": _fills_errors("Produce", "base_offset"),
+    "produce/errors-have-no-offset": _fills_errors("Produce", "base_offset", "log_start_offset"),
     "fetch/errors-have-no-watermarks": _fills_errors("Fetch", "high_watermark"),
     "offsets/errors-have-no-offset": _fills_errors("ListOffsets", "offset"),
     "epochs/errors-have-no-end-offset": _fills_errors("OffsetForLeaderEpoch", "end_offset"),
@@ -605,6 +611,7 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "leadership/only-the-leader-serves": Planted(suppressed_errors("ListOffsets", offset=0)),
     "leadership/current-leader-is-returned": Planted(altered_responses("Produce", _names_no_leader)),
+    "leadership/no-leader-with-other-errors": Planted(altered_responses("Fetch", _names_a_leader_with_any_error)),
     "leadership/preferred-leader-is-elected": Planted(
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),

@@ -26,6 +26,9 @@ _VALID_ACKS: Final = (-1, 0, 1)
 _MAX_MESSAGE_BYTES: Final = 1_048_588
 """Kafka's default of `max.message.bytes`: 1 MiB plus the 12 bytes that a batch's length does not count."""
 
+_WITHOUT_LOG_START: Final = ("CORRUPT_MESSAGE", "INVALID_REQUIRED_ACKS", "MESSAGE_TOO_LARGE")
+"""Errors that Kafka returns without the log start offset; with others it depends on where a batch was rejected."""
+
 _FLAW_ERRORS: Final = {
     Flaw.WRONG_CRC: "CORRUPT_MESSAGE",
     Flaw.MAGIC_1: "INVALID_RECORD",
@@ -87,7 +90,8 @@ def _response(cluster: ModelCluster, step: Produce) -> Expectation:
 
 
 def _rejected(error: Any, **more: Any) -> Expectation:
-    return {"error": error, "base_offset": -1, "log_append_time": "none"} | more
+    start = {"log_start_offset": -1} if error in _WITHOUT_LOG_START else {}
+    return {"error": error, "base_offset": -1, "log_append_time": "none"} | start | more
 
 
 def _malformed(batches: tuple[Batch, ...]) -> str | None:

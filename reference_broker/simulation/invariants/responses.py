@@ -13,9 +13,6 @@
 | `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
 |                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
 | `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
-| `error-response`    | a Produce response to a batch that is corrupt or too large has no log start offset; a Fetch   |
-|                     | response has a current leader only from version 16 on, and only with NOT_LEADER_OR_FOLLOWER   |
-|                     | or FENCED_LEADER_EPOCH (KIP-951)                                                              |
 
 Most of these values depend on replicas that lag, on failovers and on logs of several segments. A response is compared
 only with the sender's own state, so the invariants also hold for a former leader that does not know its successor yet.
@@ -46,10 +43,6 @@ _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
 _TOO_MANY_REJECTIONS: Final = 6
-_NONE: Final = -1
-_CURRENT_LEADER_MIN_VERSION: Final = 16
-_WITH_LEADER: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
-_WITHOUT_LOG_START: Final = (ErrorCode.corrupt_message, ErrorCode.message_too_large, ErrorCode.record_list_too_large)
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
 _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
@@ -67,8 +60,6 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
     for requested, returned, partition in _pairs(watched, request, response):
         replica = watched.by_name.get(partition.key)
         mirror = replica.log if replica is not None and replica.partition is partition else None
-        if returned.error_code is not ErrorCode.none:
-            _check_error(request, returned, partition)
         if request.api_key == _PRODUCE:
             _check_isr(watched.node.broker, request.body, returned, partition)
             continue
@@ -125,19 +116,6 @@ def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[
 
 def _violated(name: str, partition: Partition, detail: str) -> InvariantViolation:
     return InvariantViolation(name, f"{partition.topic}-{partition.index}: {detail}")
-
-
-def _check_error(request: Request, returned: Any, partition: Partition) -> None:
-    """Check the fields of a failed partition that Kafka returns with some errors only."""
-    code = returned.error_code
-    if request.api_key == _PRODUCE and code in _WITHOUT_LOG_START:
-        start_offset = getattr(returned, "log_start_offset", _NONE)
-        if start_offset != _NONE:
-            raise _violated("error-response", partition, f"{code.name} is returned with log start {start_offset}")
-    if request.api_key == _FETCH and hasattr(returned, "current_leader"):
-        leader_id = returned.current_leader.leader_id
-        if leader_id != _NONE and (code not in _WITH_LEADER or request.api_version < _CURRENT_LEADER_MIN_VERSION):
-            raise _violated("error-response", partition, f"{code.name} is returned with the leader {leader_id}")
 
 
 def _check_isr(broker: Broker, body: Any, returned: Any, partition: Partition) -> None:
