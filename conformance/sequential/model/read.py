@@ -35,11 +35,11 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
-        return {"error": error, "records": ()} | ({} if error == "FENCED_LEADER_EPOCH" else _NO_LEADER)
+        return {"error": error, "records": (), **({} if error == "FENCED_LEADER_EPOCH" else _NO_LEADER)}
     end = partition.log_end_offset
     if not partition.log_start_offset <= step.offset <= end:
         nothing = {"high_watermark": _NONE, "last_stable_offset": _NONE, "log_start_offset": _NONE}
-        return {"error": "OFFSET_OUT_OF_RANGE", "records": ()} | nothing | _NO_LEADER
+        return {"error": "OFFSET_OUT_OF_RANGE", "records": (), **nothing, **_NO_LEADER}
     batches = [batch for batch in partition.batches if batch.last_offset >= step.offset]
     limit = min(step.partition_max_bytes, step.max_bytes)
     return {
