@@ -56,6 +56,15 @@ def test_requests_that_are_costly_to_parse(target, code):
     assert done.stdout.endswith("the broker ended\n" if code else "the broker runs\n")
 
 
+@pytest.mark.nightly
+@pytest.mark.java
+@pytest.mark.parametrize("target", ["apache-kafka:4.3.1", "apache-kafka:3.9.2"])
+def test_a_damaged_subscription_blocks_a_group(target):
+    command = [sys.executable, "examples/clients/damaged_subscription.py", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.stdout.count("no response in 30 s"), done.returncode) == (2, 1), done.stderr
+
+
 @pytest.mark.parametrize("file", sorted(Path("examples/fuzz").iterdir()), ids=lambda file: file.stem)
 @pytest.mark.parametrize(
     ("target", "code"),
