@@ -12,6 +12,7 @@ from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
+from reference_broker.core.log.loading import SegmentLoader
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.log.unified_log import UnifiedLog
@@ -64,6 +65,19 @@ def wait_for_any_time(_self, state, _now):
 
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
+
+
+def keep_leftovers(self):
+    suffix = ".log"
+    return sorted(int(name.removesuffix(suffix)) for name in self.disk.list(self.directory) if name.endswith(suffix))
+
+
+def keep_the_recovery_point(original):
+    def load(self, now_ms, *, recovery_point, **named):
+        original(self, now_ms, recovery_point=recovery_point, **named)
+        self.recovery_point = min(recovery_point, self.log_end_offset)
+
+    return load
 
 
 def leave_without_counting(original):
@@ -390,6 +404,9 @@ BROKER_DEFECTS = (
         kinds=("stop",),
         properties={"log.index.interval.bytes": "0"},
     ),
+    Defect("opens-as-closed", LogSegment, "sanity_check", nothing, kinds=("stop",)),
+    Defect("opens-as-closed", SegmentLoader, "_remove_leftovers", keep_leftovers, kinds=("stop",)),
+    Defect("opens-as-closed", UnifiedLog, "_load", keep_the_recovery_point(UnifiedLog._load), kinds=("stop",)),
     Defect(
         "controller-response",
         BrokerHeartbeatManager,
