@@ -106,7 +106,7 @@ def _rejects_a_missing_topic(request: Any, forward: Any) -> Any:
 
     def change(topic: Any) -> Any:
         error = ErrorCode.unknown_topic_or_partition
-        is_missing = topic.name.endswith("trial-none")
+        is_missing = topic.name.startswith("trial-none")
         return altered(topic, "partitions", lambda part: replace(part, error_code=error)) if is_missing else topic
 
     return altered(response, "topics", change)
