@@ -63,6 +63,10 @@ def wait_for_any_time(_self, state, _now):
     state.election_deadline_ms = NEVER_MS
 
 
+def wait_for_half_the_time(self, now):
+    return now.monotonic_ms + self._config.election_timeout_ms // 2 if self.is_voter else NEVER_MS
+
+
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
 
@@ -326,6 +330,7 @@ BROKER_DEFECTS = (
         kinds=("stop",),
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect(
