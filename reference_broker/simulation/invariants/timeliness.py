@@ -138,8 +138,8 @@ class TimelinessInvariants(Observer):
         self._check_sessions(watched, node)
         self._check_unclean_elections(watched, node)
         _check_announcement(watched, node.quorum)
-        _check_election_timeout(watched, node.quorum)
         _check_resignation(watched, node.quorum)
+        _check_election_timeout(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
