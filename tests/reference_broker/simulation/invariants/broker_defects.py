@@ -67,6 +67,16 @@ def wait_for_half_the_time(self, now):
     return now.monotonic_ms + self._config.election_timeout_ms // 2 if self.is_voter else NEVER_MS
 
 
+def truncate_committed_records(original):
+    def handle_fetch_response(self, response, now):
+        if response.diverging is None:
+            original(self, response, now)
+        else:
+            self.log.truncate_to_end_offset(response.diverging, now.wall_ms)
+
+    return handle_fetch_response
+
+
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
 
@@ -330,6 +340,14 @@ BROKER_DEFECTS = (
         kinds=("stop",),
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect(
+        "rejects-truncation",
+        KafkaRaftClient,
+        "_handle_fetch_response",
+        truncate_committed_records(KafkaRaftClient._handle_fetch_response),
+        faults=0,
+        faulty_ms=500,
+    ),
     Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
