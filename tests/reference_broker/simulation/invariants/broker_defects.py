@@ -385,6 +385,14 @@ BROKER_DEFECTS = (
         for_ms=2_500,
         seed=2,
     ),
+    Defect(
+        "snapshots-due",
+        SnapshotPolicy,
+        "handle_commit",
+        nothing,
+        faults=0,
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
+    ),
     Defect("closed-durably", log_manager, "close_logs", nothing, kinds=("stop",)),
     Defect(
         "snapshots-known",
