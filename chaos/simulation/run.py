@@ -197,7 +197,7 @@ class _Run:
             self._rest()
             self.invariants.check_idle()
             self._restart()
-            self.invariants.check_everything()
+            self.invariants.check_end()
         except _Failed as failed:
             return self._violation(failed.name, str(failed))
         except InvariantViolation as violation:

@@ -65,10 +65,15 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
 """Values of nodes' configurations. `producer.id.expiration.ms` is longer than every client's `delivery.timeout.ms`."""
 
 
+NO_OP_BATCH_BYTES: Final = 72
+"""Size of a batch of the metadata log with one NoOpRecord, after which a snapshot is just due."""
 _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     "short-metadata-log": (
         (),
-        (("metadata.log.max.record.bytes.between.snapshots", "200"), ("metadata.max.retention.bytes", "500")),
+        (
+            ("metadata.log.max.record.bytes.between.snapshots", str(NO_OP_BATCH_BYTES)),
+            ("metadata.max.retention.bytes", "500"),
+        ),
     ),
     "short-sessions": ((), (("broker.session.timeout.ms", "2000"),)),
     "short-lag": ((), (("replica.lag.time.max.ms", "1000"),)),

@@ -63,7 +63,8 @@ REQUIREMENTS: Final = (
         id="groups/commit-is-read-back",
         level=Level.MUST,
         text="OffsetFetch returns the offset, leader epoch and metadata of the group's last commit for the partition, "
-        "whatever was committed before or by other groups; offset -1 and no error if there is none.",
+        "whatever was committed before or by other groups; offset -1 and no error if there is none, also of a topic "
+        "that does not exist.",
         sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -82,6 +83,8 @@ REQUIREMENTS: Final = (
                 OffsetCommit(7, metadata="seven"),
                 OffsetFetch(),
                 OffsetFetch(group="trial-third"),
+                OffsetFetch(topic="trial-none", version=9),
+                OffsetFetch(topic="trial-none", version=5),
             ),
             _JUDGED,
         ),

@@ -98,6 +98,20 @@ def _requires_generation_of_members(request: Any, forward: Any) -> Any:
     return forward(request)
 
 
+def _rejects_a_missing_topic(request: Any, forward: Any) -> Any:
+    """Return an error for the offset of a topic that does not exist, in versions with one group."""
+    response = forward(request)
+    if api(request) != "OffsetFetch" or not hasattr(response, "topics"):
+        return response
+
+    def change(topic: Any) -> Any:
+        error = ErrorCode.unknown_topic_or_partition
+        is_missing = topic.name.startswith("trial-none")
+        return altered(topic, "partitions", lambda part: replace(part, error_code=error)) if is_missing else topic
+
+    return altered(response, "topics", change)
+
+
 def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(each, base_sequence=each.base_sequence + 1) if each.producer_id >= 0 else each for each in batches]
 
@@ -121,6 +135,11 @@ LIES = {
         "versions/offset-fetch",
         whole("OffsetFetch", throttle_time=dt.timedelta(milliseconds=-1)),
         "throttle_time_ms -1",
+    ),
+    "offset of a missing topic": Lie(
+        "groups/commit-is-read-back",
+        _rejects_a_missing_topic,
+        "OffsetFetch: error was UNKNOWN_TOPIC_OR_PARTITION, not NONE",
     ),
     "controller": Lie("versions/metadata", whole("Metadata", controller_id=UNKNOWN_BROKER), "controller_id 77"),
     "fetch session": Lie("versions/fetch", whole("Fetch", session_id=7), "session_id 7"),

@@ -14,6 +14,7 @@ from chaos.simulation.post_run_checks.post_run_check import (
     NOWHERE,
     PROPAGATION_MS,
     UNKNOWN_NODE,
+    At,
     ClusterState,
     PostRunCheck,
     Receiver,
@@ -21,6 +22,7 @@ from chaos.simulation.post_run_checks.post_run_check import (
     anything,
     schema_for_clients,
 )
+from chaos.simulation.post_run_checks.quorum_checks import vote
 from fixtures.clients import requests
 from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
@@ -126,6 +128,15 @@ def _too_large(state: ClusterState) -> Any:
     return requests.create_topic(
         schema, NOWHERE, partitions=_RECORDS_MAX, replication_factor=1, properties={}, timeout_ms=_TIMEOUT_MS
     )
+
+
+def _forwarded_without_controller(state: ClusterState) -> Any:
+    """Return a request that a broker must forward again: a vote request has ended the epoch of the controller."""
+    if state.standby is None:
+        return []
+    next_epoch = vote(state, voter_id=state.controller, replica_id=state.standby, replica_epoch=state.epoch + 1)
+    deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
+    return [At(Receiver.CONTROLLER, next_epoch), deletion]
 
 
 # --- groups
@@ -234,6 +245,13 @@ CHECKS: Final = (
         Receiver.LEADER,
         _fetches_of_unknown_replica,
         always(NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"),
+    ),
+    PostRunCheck(
+        "a forwarded request without a controller",
+        Receiver.BROKER,
+        _forwarded_without_controller,
+        anything,
+        disturbs_cluster=True,
     ),
     PostRunCheck(
         "metadata after a long idle time", Receiver.BROKER, _after_a_long_idle_time, anything, disturbs_cluster=True

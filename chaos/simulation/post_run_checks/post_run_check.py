@@ -42,6 +42,14 @@ class Receiver(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class At:
+    """A request to another receiver than that of the check."""
+
+    receiver: Receiver
+    request: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterState:
     """State of a healthy cluster.
 
@@ -103,9 +111,10 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class PostRunCheck:
-    """Requests to one node, and the errors expected in its responses.
+    """Requests, usually to one node, and the errors expected in the responses.
 
-    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
+    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them. A
+        request in `At` has another receiver.
     :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
         permits any errors.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.

@@ -27,7 +27,7 @@ OWN: Final = "own"
 _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
-def _vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
+def vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
     """Return a vote request of the leader to the standby, in the current epoch and for an empty log.
 
     :param given: changed fields of the partition.
@@ -52,24 +52,24 @@ def _vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | 
 
 def _votes(state: ClusterState) -> Any:
     return [
-        _vote(state, cluster_id=ELSEWHERE),
-        _vote(state, partition_index=1),
-        _vote(state, replica_epoch=state.epoch - 1, pre_vote=True),
-        _vote(state, voter_id=state.controller),
-        _vote(state, voter_directory_id=UNKNOWN_ID),
-        _vote(state, replica_id=-1),
-        _vote(state, replica_id=UNKNOWN_NODE),
-        _vote(state, replica_epoch=2**31 - 1),
-        _vote(state, last_offset=-1),
-        _vote(state, last_offset_epoch=-1),
-        _vote(state, last_offset_epoch=state.epoch, last_offset=2**40),
-        _vote(state, last_offset_epoch=state.epoch + 1, pre_vote=True),
-        _vote(state),
-        _vote(state, pre_vote=True),
-        _vote(state, cluster_id=None),
-        _vote(state, last_offset_epoch=state.epoch - 1, last_offset=2**40),
-        _vote(state, last_offset_epoch=state.epoch, last_offset=2**40, pre_vote=True),
-        _vote(state, voter_id=-1),
+        vote(state, cluster_id=ELSEWHERE),
+        vote(state, partition_index=1),
+        vote(state, replica_epoch=state.epoch - 1, pre_vote=True),
+        vote(state, voter_id=state.controller),
+        vote(state, voter_directory_id=UNKNOWN_ID),
+        vote(state, replica_id=-1),
+        vote(state, replica_id=UNKNOWN_NODE),
+        vote(state, replica_epoch=2**31 - 1),
+        vote(state, last_offset=-1),
+        vote(state, last_offset_epoch=-1),
+        vote(state, last_offset_epoch=state.epoch, last_offset=2**40),
+        vote(state, last_offset_epoch=state.epoch + 1, pre_vote=True),
+        vote(state),
+        vote(state, pre_vote=True),
+        vote(state, cluster_id=None),
+        vote(state, last_offset_epoch=state.epoch - 1, last_offset=2**40),
+        vote(state, last_offset_epoch=state.epoch, last_offset=2**40, pre_vote=True),
+        vote(state, voter_id=-1),
     ]
 
 
@@ -89,7 +89,7 @@ _VOTE_ERRORS: Final = [
 
 
 def _vote_for_a_short_log(state: ClusterState) -> Any:
-    return _vote(state, replica_epoch=state.epoch + 1, last_offset_epoch=0, last_offset=0)
+    return vote(state, replica_epoch=state.epoch + 1, last_offset_epoch=0, last_offset=0)
 
 
 def _announcement(state: ClusterState, api_key: int, *, cluster_id: str | None = OWN, **given: Any) -> Any:

@@ -1,10 +1,15 @@
 """Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
+from typing import Final
+
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
 from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
 from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
+
+_BY_ID_SINCE: Final = 10
+"""First version of OffsetFetch that names topics by id (KIP-848)."""
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
@@ -35,13 +40,15 @@ def _group_error(group: Group, step: OffsetCommit) -> str | None:
 def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
     """Return the last commit; offset -1, no metadata and no error if there is none.
 
-    Nothing is expected of the response for a topic that does not exist.
+    The same is expected for a topic that does not exist, if the request names it. Nothing is expected if the request
+    may have its id.
     """
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
-    if step.topic not in cluster.topics:
+    topic = cluster.topics.get(step.topic)
+    if topic is None and (step.version is None or step.version >= _BY_ID_SINCE):
         return {}
-    found = cluster.committed.get((step.group, cluster.topics[step.topic].id, step.partition))
+    found = None if topic is None else cluster.committed.get((step.group, topic.id, step.partition))
     if found is None:
         return {"error": "NONE", "committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
     return {

@@ -4,8 +4,8 @@
     invariants.acknowledged("orders", 0, 17, crc=batch_crc)
     invariants.allow_loss(2)                 # node 2's disk was damaged
     ...
-    invariants.check_everything()            # once, at the end: also checks that are too slow for every event
     reason = converged(cluster)              # the liveness condition, within a time that the caller limits
+    invariants.check_end()                   # once, at the end: also checks that are too slow for every event
 
 `watch` finds the changes that an event made in a node. Each other module checks some of them, and lists its invariants
 in its docstring.
@@ -40,6 +40,7 @@ from reference_broker.simulation.invariants.partitions import PartitionInvariant
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
 from reference_broker.simulation.invariants.quorum_responses import check_quorum_response
 from reference_broker.simulation.invariants.quorum_watch import QuorumWatch
+from reference_broker.simulation.invariants.rejected_truncation import check_truncation_is_rejected
 from reference_broker.simulation.invariants.reopening import ReopeningInvariants
 from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.responses import check_response
@@ -158,6 +159,13 @@ class Invariants:
         for watched in self.watch.nodes.values():
             if watched.node is not None:
                 check_idle(watched)
+
+    def check_end(self) -> None:
+        """Check everything, and responses that nodes must reject. The cluster must not be used after that."""
+        self.check_everything()
+        for watched in self.watch.nodes.values():
+            if watched.node is not None:
+                check_truncation_is_rejected(watched)
 
     def _check_logs(self, watched: Watched) -> None:
         for replica in watched.open:

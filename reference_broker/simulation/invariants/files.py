@@ -5,6 +5,8 @@
 | `snapshots-known` | the snapshots beside the metadata log are those that the node has in memory (KIP-630)           |
 | `snapshots-kept`  | a leader deletes no snapshot, unless `metadata.max.retention.bytes` or `.ms` is small; a        |
 |                   | follower may delete one when it has fetched a newer one                                         |
+| `snapshots-due`   | a node writes a snapshot when it has applied                                                    |
+|                   | `metadata.log.max.record.bytes.between.snapshots` since the last one (`SnapshotGenerator`)      |
 | `closed-durably`  | after a clean shutdown all log files are durable, and the clean-shutdown file exists and has    |
 |                   | the broker epoch. The file may be missing if the node ended before it had opened all its logs   |
 | `cut-durably`     | records that were truncated do not return after a power cut                                     |
@@ -65,6 +67,16 @@ class FilesInvariants(Observer):
             if gone and isinstance(watched.quorum.state, Leader) and not _is_short(watched.node):
                 raise InvariantViolation("snapshots-kept", f"node {watched.node_id} has {here}, and no longer {gone}")
             self._snapshots[watched.node_id] = list(here)
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """Check that no snapshot is due."""
+        assert watched.node is not None
+        applied_bytes = watched.node.metadata.applied_bytes
+        if applied_bytes >= watched.node.runtime.configuration.integer(
+            "metadata.log.max.record.bytes.between.snapshots"
+        ):
+            detail = f"node {watched.node_id} has written no snapshot after {applied_bytes} bytes"
+            raise InvariantViolation("snapshots-due", detail)
 
     def metadata_applied(self, watched: Watched) -> None:
         """Check for stray logs."""

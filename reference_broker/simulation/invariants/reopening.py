@@ -1,12 +1,13 @@
-"""The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets and epochs.
+"""The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets, epochs and segment files.
 
-After a clean shutdown `LogLoader` trusts the segments. It reads only the tail of the last segment, from the last entry
-of the offset index on. An index whose last entry contradicts its segment must be rebuilt (`LogSegment.sanityCheck`),
-and must not cause the loss of a record. Bytes after the last whole batch are truncated.
+After a clean shutdown `LogLoader` trusts the segments, and the recovery point is the log end. It reads only the tail of
+the last segment, from the last entry of the offset index on. An index that is missing, or whose last entry contradicts
+its segment, must be rebuilt (`LogSegment.sanityCheck`), and must not cause the loss of a record. Indexes without a
+segment are deleted. Bytes after the last whole batch are truncated.
 
-When a node has shut down cleanly, each of its logs with a log end offset above 0 is opened in copies of its files: with
-unchanged files, with a last index entry (if there is one) whose position is no batch, with one whose offset is that of
-another batch, and with a part of a batch header at the end.
+When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
+last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
+one of the last indexes, with an index of no segment, and with a part of a batch header at the end.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.disk import SimulatedDisk
@@ -25,6 +27,8 @@ _ENTRY_SIZE_BYTES = 8
 """Size of an entry of an offset index: relative offset and position."""
 _OFFSET_END, _POSITION_END = -5, -1
 """Lowest byte of the relative offset and of the position in the last entry."""
+_NO_SEGMENT = 2**62
+"""The base offset of no segment."""
 
 
 class ReopeningInvariants(Observer):
@@ -34,7 +38,7 @@ class ReopeningInvariants(Observer):
         """Check every log of a node that has shut down cleanly."""
         if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
             for replica in watched.open:
-                if replica.partition is not None and replica.partition.log.log_end_offset > 0:
+                if replica.partition is not None:
                     check_reopening(str(replica), watched.disk, replica.partition.log)
 
 
@@ -55,19 +59,23 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
             raise InvariantViolation(
                 "opens-as-closed", f"{name} was closed with {was}, and with {damage} opens {found}"
             )
+        if opened.recovery_point != opened.log_end_offset:
+            detail = f"{name} is opened with {damage}, and its recovery point is {opened.recovery_point}"
+            raise InvariantViolation("opens-as-closed", detail)
         entry = opened.segments[-1].offset_index.last
         if entry is not None and entry.last_offset != _last_offset_at(copy, log.directory, entry.position):
             raise InvariantViolation("opens-as-closed", f"{name} is opened with {damage}, and keeps {entry}")
 
 
-def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
-    """Return start, end, size and the epochs that have records. `LogLoader` drops other epochs."""
+def _content(log: UnifiedLog) -> tuple[object, ...]:
+    """Return start, end, size, the epochs that have records, and the segment files. `LogLoader` drops other epochs."""
     end_offset = log.log_end_offset
     return (
         log.log_start_offset,
         end_offset,
         log.size_bytes,
         tuple(entry for entry in log.epochs.entries if entry[1] < end_offset),
+        [name for name in log.disk.list(log.directory) if name.endswith((LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX))],
     )
 
 
@@ -88,22 +96,34 @@ def _last_file(disk: MemoryDisk, directory: str, suffix: str) -> str:
 
 def _last_offset_at(disk: MemoryDisk, directory: str, position: int) -> int:
     """Return the last offset of the batch at a position of the last segment."""
-    records = disk.files[_last_file(disk, directory, ".log")]
+    records = disk.files[_last_file(disk, directory, LOG_SUFFIX)]
     return BatchHeader.parse(records[position : position + HEADER_SIZE_BYTES]).last_offset
 
 
 def _damage_last_entry(disk: MemoryDisk, directory: str, place: int) -> bool:
     """Change a byte in the last entry of the last offset index. Return False if there is no entry."""
-    path = _last_file(disk, directory, ".index")
+    path = _last_file(disk, directory, INDEX_SUFFIX)
     if not path or len(disk.files[path]) < _ENTRY_SIZE_BYTES:
         return False
     disk.files[path][place] ^= 1
     return True
 
 
+def _delete_last_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
+    """Delete an index of the last segment."""
+    disk.delete(_last_file(disk, directory, suffix))
+    return True
+
+
+def _add_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
+    """Add an index without a segment."""
+    disk.append(f"{directory}/{_NO_SEGMENT:020d}{suffix}", b"")
+    return True
+
+
 def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
     """Append a part of a batch header to the last segment."""
-    disk.append(_last_file(disk, directory, ".log"), bytes(HEADER_SIZE_BYTES - 1))
+    disk.append(_last_file(disk, directory, LOG_SUFFIX), bytes(HEADER_SIZE_BYTES - 1))
     return True
 
 
@@ -112,6 +132,10 @@ _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
         "all its files": lambda *_: True,
         "an index that names no batch": partial(_damage_last_entry, place=_POSITION_END),
         "an index that names another batch": partial(_damage_last_entry, place=_OFFSET_END),
+        "no last index": partial(_delete_last_index, suffix=INDEX_SUFFIX),
+        "no last time index": partial(_delete_last_index, suffix=TIME_INDEX_SUFFIX),
+        "an index of no segment": partial(_add_index, suffix=INDEX_SUFFIX),
+        "a time index of no segment": partial(_add_index, suffix=TIME_INDEX_SUFFIX),
         "a part of a header at the end": _tear_tail,
     }
 )

@@ -16,6 +16,9 @@
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `unclean-at-once`     | when `unclean.leader.election.enable` is changed, the active controller elects a leader of  |
 |                       | each partition that has none, if an unclean election is permitted and possible              |
+| `election-timeout`    | a node that becomes Prospective, Candidate or Resigned waits at least                       |
+|                       | `controller.quorum.election.timeout.ms`, and less than twice that                           |
+|                       | (`QuorumState.randomElectionTimeoutMs`)                                                     |
 | `resigned-node-waits` | a leader of the quorum that has resigned waits at most twice                                |
 |                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
@@ -31,7 +34,7 @@ from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.controller.elections import UNCLEAN_ELECTION
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import MAX_EPOCH
-from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader, Resigned
+from reference_broker.core.quorum.quorum_state import NEVER_MS, Candidate, Leader, Prospective, Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.follower_progress import NEVER_MS as NEVER_CAUGHT_UP_MS
 from reference_broker.core.replication.isr import IsrPhase, IsrState
@@ -136,6 +139,7 @@ class TimelinessInvariants(Observer):
         self._check_unclean_elections(watched, node)
         _check_announcement(watched, node.quorum)
         _check_resignation(watched, node.quorum)
+        _check_election_timeout(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
         """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
@@ -242,6 +246,21 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
         if silent:
             detail = f"node {watched.node_id} sends no BeginQuorumEpoch to {silent}, which do not fetch"
             raise InvariantViolation("leader-is-announced", detail)
+
+
+def _check_election_timeout(watched: Watched, quorum: KafkaRaftClient) -> None:
+    """Check a state that began in this event. The first state of a node may have begun in an earlier one."""
+    state, timeout_ms = quorum.state, quorum.config.election_timeout_ms
+    if (
+        watched.quorum_state is None
+        or watched.quorum_state is state
+        or not isinstance(state, Prospective | Candidate | Resigned)
+    ):
+        return
+    left_ms = state.election_deadline_ms - watched.machine.now.monotonic_ms
+    if not timeout_ms <= left_ms < 2 * timeout_ms:
+        detail = f"node {watched.node_id} becomes {state.role.value}, and waits {left_ms} ms"
+        raise InvariantViolation("election-timeout", detail)
 
 
 def _check_resignation(watched: Watched, quorum: KafkaRaftClient) -> None:

@@ -14,7 +14,7 @@ from chaos.simulation.run import run
 from conformance.trial.trial import ClusterSettings, Timed, Topic, Trial
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Pause, Role
-from reference_broker.core import broker_lifecycle_manager, group_coordinator
+from reference_broker.core import broker_lifecycle_manager, forwarding, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, controller, isr, placement, reassignments, registrations, topics
 from reference_broker.core.controller.errors import ControllerError
@@ -91,6 +91,7 @@ DEFECTS = (
         "_cancel_registration_timeout",
         nothing,
     ),
+    ("a forwarded request without a controller", forwarding, "_RETRY_BACKOFF_MS", 100_000),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("a topic with too many partitions", controller, "check_record_count", nothing),
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),

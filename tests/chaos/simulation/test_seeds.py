@@ -9,6 +9,9 @@ from chaos.campaign.counterexample import operations_of
 from chaos.simulation import seeds
 from chaos.simulation.client_strategies import CLIENT_KINDS
 from chaos.simulation.fault_strategies import FAULT_KINDS
+from chaos.simulation.strategies import NO_OP_BATCH_BYTES
+from reference_broker.protocol.metadata_records import NoOpRecord, encode_metadata_record
+from reference_broker.protocol.records import KeyValue, encode_batch
 
 SEEDS = range(200)
 trial_of_seed = cache(seeds.trial_of_seed)
@@ -82,3 +85,8 @@ def test_a_schedule_is_sorted_by_time():
     for seed in SEEDS:
         times = [timed.at_ms for timed in trial_of_seed(seed).schedule]
         assert times == sorted(times)
+
+
+def test_the_shortest_metadata_log_has_a_snapshot_after_each_no_op_record():
+    batch = encode_batch([KeyValue(None, encode_metadata_record(NoOpRecord()))], timestamp_ms=0)
+    assert len(batch) == NO_OP_BATCH_BYTES

@@ -12,6 +12,7 @@ from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
 from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
+from reference_broker.core.log.loading import SegmentLoader
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.log.unified_log import UnifiedLog
@@ -62,8 +63,35 @@ def wait_for_any_time(_self, state, _now):
     state.election_deadline_ms = NEVER_MS
 
 
+def wait_for_half_the_time(self, now):
+    return now.monotonic_ms + self._config.election_timeout_ms // 2 if self.is_voter else NEVER_MS
+
+
+def truncate_committed_records(original):
+    def handle_fetch_response(self, response, now):
+        if response.diverging is None:
+            original(self, response, now)
+        else:
+            self.log.truncate_to_end_offset(response.diverging, now.wall_ms)
+
+    return handle_fetch_response
+
+
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
+
+
+def keep_leftovers(self):
+    suffix = ".log"
+    return sorted(int(name.removesuffix(suffix)) for name in self.disk.list(self.directory) if name.endswith(suffix))
+
+
+def keep_the_recovery_point(original):
+    def load(self, now_ms, *, recovery_point, **named):
+        original(self, now_ms, recovery_point=recovery_point, **named)
+        self.recovery_point = min(recovery_point, self.log_end_offset)
+
+    return load
 
 
 def leave_without_counting(original):
@@ -312,6 +340,15 @@ BROKER_DEFECTS = (
         kinds=("stop",),
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect(
+        "rejects-truncation",
+        KafkaRaftClient,
+        "_handle_fetch_response",
+        truncate_committed_records(KafkaRaftClient._handle_fetch_response),
+        faults=0,
+        faulty_ms=500,
+    ),
+    Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect(
@@ -347,6 +384,14 @@ BROKER_DEFECTS = (
         faults=8,
         for_ms=2_500,
         seed=2,
+    ),
+    Defect(
+        "snapshots-due",
+        SnapshotPolicy,
+        "handle_commit",
+        nothing,
+        faults=0,
+        properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
     Defect("closed-durably", log_manager, "close_logs", nothing, kinds=("stop",)),
     Defect(
@@ -390,6 +435,9 @@ BROKER_DEFECTS = (
         kinds=("stop",),
         properties={"log.index.interval.bytes": "0"},
     ),
+    Defect("opens-as-closed", LogSegment, "sanity_check", nothing, kinds=("stop",)),
+    Defect("opens-as-closed", SegmentLoader, "_remove_leftovers", keep_leftovers, kinds=("stop",)),
+    Defect("opens-as-closed", UnifiedLog, "_load", keep_the_recovery_point(UnifiedLog._load), kinds=("stop",)),
     Defect(
         "controller-response",
         BrokerHeartbeatManager,

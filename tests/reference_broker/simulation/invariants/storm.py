@@ -253,6 +253,7 @@ class Storm:
         scheduler.run(2_000)
         self._await_convergence()
         self.invariants.check_idle()
+        self.invariants.check_end()
         return self
 
     def _create_topic(self) -> None:
