@@ -9,8 +9,9 @@
 |                        | snapshot of the producer state at its base offset                                          |
 | `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
 |                        | tried) finds the position of its batch                                                     |
-| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset; a lookup of a        |
-|                        | timestamp (some are tried) finds an offset in the first batch whose timestamp is not lower |
+| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset, and each segment     |
+|                        | that of its batches; a lookup of a timestamp (some are tried) finds an offset in the first |
+|                        | batch whose timestamp is not lower                                                         |
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
 |                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
@@ -197,9 +198,17 @@ class _Oracle:
                 if segment.position_of(offset) != position:
                     self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")
             self._check_time(header.max_timestamp_ms)
+        self._check_largest_timestamps()
         behind_all_ms = max((header.max_timestamp_ms for *_, header in whole), default=0) + 1
         if finish(log.offset_for_timestamp(behind_all_ms)):
             self._violated("time-index-fits-log", "a timestamp after all records is found")
+
+    def _check_largest_timestamps(self) -> None:
+        for segment, headers in zip(self._log.segments, self._headers, strict=True):
+            largest_ms = max((header.max_timestamp_ms for _, header in headers), default=NO_TIMESTAMP)
+            if segment.max_timestamp_ms != largest_ms:
+                detail = f"segment {segment.base_offset} has {segment.max_timestamp_ms}, its batches {largest_ms}"
+                self._violated("time-index-fits-log", f"largest timestamp of {detail}")
 
     def _check_time(self, timestamp_ms: int) -> None:
         log = self._log

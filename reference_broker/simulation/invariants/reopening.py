@@ -1,4 +1,9 @@
-"""The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets and epochs.
+"""Invariants of a log that was closed cleanly, checked in copies of its files.
+
+| name              | what must hold                                                                                  |
+|-------------------|-------------------------------------------------------------------------------------------------|
+| `opens-as-closed` | the log opens with the same offsets and epochs                                                  |
+| those of `oracle` | they also hold after each truncation, when the last batches are truncated one after the other   |
 
 After a clean shutdown `LogLoader` trusts the segments. It reads only the tail of the last segment, from the last entry
 of the offset index on. An index whose last entry contradicts its segment must be rebuilt (`LogSegment.sanityCheck`),
@@ -6,7 +11,7 @@ and must not cause the loss of a record. Bytes after the last whole batch are tr
 
 When a node has shut down cleanly, each of its logs with a log end offset above 0 is opened in copies of its files: with
 unchanged files, with a last index entry (if there is one) whose position is no batch, with one whose offset is that of
-another batch, and with a part of a batch header at the end.
+another batch, with a part of a batch header at the end, and with a batch at the end that lacks its last byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +23,13 @@ from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.oracle import check_log
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
+_TRUNCATIONS = 4
+"""Number of batches that are truncated."""
 _ENTRY_SIZE_BYTES = 8
 """Size of an entry of an offset index: relative offset and position."""
 _OFFSET_END, _POSITION_END = -5, -1
@@ -36,6 +45,7 @@ class ReopeningInvariants(Observer):
             for replica in watched.open:
                 if replica.partition is not None and replica.partition.log.log_end_offset > 0:
                     check_reopening(str(replica), watched.disk, replica.partition.log)
+                    check_truncation(str(replica), watched.disk, replica.partition.log, watched.machine.now.wall_ms)
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
@@ -58,6 +68,24 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
         entry = opened.segments[-1].offset_index.last
         if entry is not None and entry.last_offset != _last_offset_at(copy, log.directory, entry.position):
             raise InvariantViolation("opens-as-closed", f"{name} is opened with {damage}, and keeps {entry}")
+
+
+def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
+    """Truncate the last batches of a copy, one after the other, and check all derived state after each truncation.
+
+    :param wall_ms: the wall-clock time of the node.
+    :raises InvariantViolation: an invariant of `oracle`.
+    """
+    copy, directory = _copied(disk, log.directory), log.directory
+    opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
+    trusted_offset = opened.log_end_offset
+    for _ in range(_TRUNCATIONS):
+        if opened.log_end_offset == opened.log_start_offset:
+            return
+        opened.truncate_to(opened.log_end_offset - 1, wall_ms)
+        mirror = LogMirror()
+        mirror.follow(opened)
+        check_log(f"{name}, truncated", opened, mirror, wall_ms, trusted_offset=trusted_offset)
 
 
 def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
@@ -107,12 +135,23 @@ def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
     return True
 
 
+def _tear_batch(disk: MemoryDisk, directory: str) -> bool:
+    """Append the first batch of the last segment again, without its last byte. Return False if there is no batch."""
+    path = _last_file(disk, directory, ".log")
+    records = disk.files[path]
+    if not records:
+        return False
+    disk.append(path, bytes(records[: BatchHeader.parse(records).size_bytes - 1]))
+    return True
+
+
 _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
     {
         "all its files": lambda *_: True,
         "an index that names no batch": partial(_damage_last_entry, place=_POSITION_END),
         "an index that names another batch": partial(_damage_last_entry, place=_OFFSET_END),
         "a part of a header at the end": _tear_tail,
+        "a part of a batch at the end": _tear_batch,
     }
 )
 """Functions that damage the files of a closed log, by description. They return False if there is nothing to damage."""

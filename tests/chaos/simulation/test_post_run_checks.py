@@ -52,10 +52,15 @@ def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfig
     original(configuration, own, {})
 
 
-def first_of_the_ring(racks, count):
+def lowest_ids(racks, count):
     """Return the brokers with the lowest ids, whatever their racks are."""
-    brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
+    brokers = sorted(broker for broker_list in racks._broker_lists() for broker in broker_list.brokers)
     return tuple(brokers[:count])
+
+
+def one_replica_too_many(racks, count, original=placement._RackList.place):
+    """Return an additional replica if there are enough racks."""
+    return original(racks, min(count + 1, len(racks._racks)))
 
 
 def as_if_all_were_here(image):
@@ -105,7 +110,8 @@ DEFECTS = (
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
     ("registrations", registrations, "_check_level", nothing),
     ("invalid in-sync replicas", isr, "_check_eligible", nothing),
-    ("placement of new replicas", placement._RackList, "place", first_of_the_ring),
+    ("placement of new replicas", placement._RackList, "place", lowest_ids),
+    ("placement of new replicas", placement._RackList, "place", one_replica_too_many),
     ("placement of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("placement of new replicas", reassignments, "_change_partition_reassignment", forget_the_replaced_reassignment),
     ("placement of new replicas", reassignments, "_check_replication_factor", count_replicas_that_are_removed),
