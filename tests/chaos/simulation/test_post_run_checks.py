@@ -27,12 +27,14 @@ from reference_broker.core.handlers import (
     describe_controllers,
     list_offsets,
     metadata,
+    produce,
 )
 from reference_broker.core.handlers.describe_cluster import EndpointType
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.trace import Trace
 
 
@@ -50,6 +52,12 @@ def no_error(*_args, **_named):
 
 def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfiguration.set_dynamic):
     original(configuration, own, {})
+
+
+def is_any_transactional(request):
+    """Fail if a partition has null records."""
+    batches = [data.records for topic in request.body.topic_data for data in topic.partition_data]
+    return any(BatchHeader.parse(batch).is_transactional for batch in batches if len(batch) >= HEADER_SIZE_BYTES)
 
 
 def lowest_ids(racks, count):
@@ -101,7 +109,8 @@ DEFECTS = (
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
-    ("offsets of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("unusual requests of clients", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("unusual requests of clients", produce, "_has_transactional_records", is_any_transactional),
     ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),
     ("begin and end of epochs", KafkaRaftClient, "_validate_voter_only_request", no_error),
     ("fetches of the metadata log", KafkaRaftClient, "_validate_leader_only_request", no_error),
