@@ -3,7 +3,8 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `opens-as-closed` | the log opens with the same offsets and epochs                                                  |
-| those of `oracle` | they also hold after each truncation, when the last batches are truncated one after the other   |
+| those of `oracle` | they also hold when the last batches are truncated, one after the other, and when all records   |
+|                   | but the last one are then deleted (DeleteRecords)                                               |
 
 After a clean shutdown `LogLoader` trusts the segments. It reads only the tail of the last segment, from the last entry
 of the offset index on. An index whose last entry contradicts its segment must be rebuilt (`LogSegment.sanityCheck`),
@@ -71,7 +72,9 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
 
 
 def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Truncate the last batches of a copy, one after the other, and check all derived state after each truncation.
+    """Truncate the last batches of a copy, one after the other, and then delete all records but the last one.
+
+    All derived state is checked after each step.
 
     :param wall_ms: the wall-clock time of the node.
     :raises InvariantViolation: an invariant of `oracle`.
@@ -79,13 +82,19 @@ def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLo
     copy, directory = _copied(disk, log.directory), log.directory
     opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
     trusted_offset = opened.log_end_offset
-    for _ in range(_TRUNCATIONS):
-        if opened.log_end_offset == opened.log_start_offset:
-            return
-        opened.truncate_to(opened.log_end_offset - 1, wall_ms)
+
+    def check(change: str) -> None:
         mirror = LogMirror()
         mirror.follow(opened)
-        check_log(f"{name}, truncated", opened, mirror, wall_ms, trusted_offset=trusted_offset)
+        check_log(f"{name}, {change}", opened, mirror, wall_ms, trusted_offset=trusted_offset)
+
+    for _ in range(_TRUNCATIONS):
+        if opened.log_end_offset - opened.log_start_offset > 1:
+            opened.truncate_to(opened.log_end_offset - 1, wall_ms)
+            check("truncated")
+    if opened.log_end_offset - opened.log_start_offset > 1:
+        opened.maybe_increment_log_start_offset(opened.log_end_offset - 1)
+        check("without its first records")
 
 
 def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:

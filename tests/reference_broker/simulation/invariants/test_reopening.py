@@ -3,6 +3,7 @@
 import pytest
 
 from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log import unified_log
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.log_segment import LogSegment
@@ -15,12 +16,12 @@ from tests.reference_broker.log.batches import NOW_MS, idempotent
 TIMESTAMPS_MS = (NOW_MS, NOW_MS + 5, NOW_MS + 1, NOW_MS + 2)
 
 
-def closed_log():
+def closed_log(records=1, timestamps_ms=TIMESTAMPS_MS):
     """Return a disk, and a closed log on it whose batches are not in the order of their timestamps."""
     disk = MemoryDisk()
     log = UnifiedLog.open(disk, "orders-0", LogConfig(), NOW_MS)
-    for sequence, timestamp_ms in enumerate(TIMESTAMPS_MS):
-        log.append(idempotent(5, 0, sequence, 1, timestamp_ms), leader_epoch=0, now_ms=NOW_MS)
+    for number, timestamp_ms in enumerate(timestamps_ms):
+        log.append(idempotent(5, 0, records * number, records, timestamp_ms), leader_epoch=0, now_ms=NOW_MS)
     log.close()
     return disk, log
 
@@ -58,3 +59,11 @@ def test_incomplete_batch_that_is_kept_is_a_violation(monkeypatch):
     monkeypatch.setattr(BatchFile, "_header", header_of_any_size)
     with pytest.raises(InvariantViolation, match="with a part of a batch at the end"):
         check_reopening("a log", disk, log)
+
+
+def test_lookup_in_more_steps_than_the_records_need_is_a_violation(monkeypatch):
+    disk, log = closed_log(records=3, timestamps_ms=[NOW_MS + number for number in range(6)])
+    check_truncation("a log", disk, log, NOW_MS)
+    monkeypatch.setattr(unified_log, "RECORDS_PER_STEP", 1)
+    with pytest.raises(InvariantViolation, match="is found among 3 records in 2 steps"):
+        check_truncation("a log", disk, log, NOW_MS)
