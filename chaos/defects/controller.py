@@ -10,6 +10,7 @@ from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
 from reference_broker.core.controller.partition_changes import _Target
 from reference_broker.core.controller.placement import _RackList
+from reference_broker.core.controller.registrations import register_broker
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.protocol.metadata_records import (
@@ -21,7 +22,6 @@ from reference_broker.protocol.metadata_records import (
 _seeds = Area.CONTROLLER.seeds
 _next_block = allocate_producer_ids.next_block
 _place = _RackList.place
-_register_broker = broker_registration.register_broker
 
 
 @_seeds(BrokerHeartbeatManager, "stale_brokers", "no-busy-loop", "not-converged", "unavailable")
@@ -41,7 +41,7 @@ def keep_a_new_incarnation_in_its_isrs(
 
     It may have lost records in a power cut. If it continues as leader, they are lost on all replicas.
     """
-    _, record = _register_broker(registration, elections, **conditions)
+    _, record = register_broker(registration, elections, **conditions)
     return [record], record
 
 

@@ -105,8 +105,12 @@ def _after_a_long_idle_time(state: ClusterState) -> Any:
 
 
 def _created_and_deleted(state: ClusterState) -> Any:
-    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes."""
+    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes.
+
+    If there is another broker, each of the two leads half of the partitions.
+    """
     schema = schema_for_clients(ApiKey.CREATE_TOPICS)
+    replicas = (state.broker, *(broker for broker in state.brokers if broker != state.broker))[:2]
     creation = requests.create_topic(
         schema,
         NOWHERE,
@@ -114,7 +118,7 @@ def _created_and_deleted(state: ClusterState) -> Any:
         replication_factor=-1,
         properties={},
         timeout_ms=_TIMEOUT_MS,
-        assignments=((state.broker,),) * _MANY_PARTITIONS,
+        assignments=(replicas[::-1], replicas) * (_MANY_PARTITIONS // 2),
     )
     deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
     return [creation, Sleep(PROPAGATION_MS), deletion]
