@@ -1,16 +1,22 @@
 """Defects of the controller: broker sessions, resignation, producer ids, replica placement, reassignment."""
 
+from typing import Any
+
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
-from reference_broker.core.controller.handlers import allocate_producer_ids
+from reference_broker.core.controller.elections import Elections
+from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
 from reference_broker.core.controller.partition_changes import _Target
 from reference_broker.core.controller.placement import _RackList
+from reference_broker.core.controller.registrations import register_broker
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.node import Node
 from reference_broker.protocol.metadata_records import (
+    MetadataRecord,
     ProducerIdsRecord,
+    RegisterBrokerRecord,
 )
 
 _seeds = Area.CONTROLLER.seeds
@@ -25,6 +31,18 @@ def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list
     The partitions that it led have no reachable leader, and no other leader is elected.
     """
     return []
+
+
+@_seeds(broker_registration, "register_broker", "controller-response")
+def keep_a_new_incarnation_in_its_isrs(
+    registration: Any, elections: Elections, **conditions: Any
+) -> tuple[list[MetadataRecord], RegisterBrokerRecord]:
+    """A broker that was restarted before the controller has fenced it stays in its ISRs and leads its partitions.
+
+    It may have lost records in a power cut. If it continues as leader, they are lost on all replicas.
+    """
+    _, record = register_broker(registration, elections, **conditions)
+    return [record], record
 
 
 @_seeds(Node, "_renounce", "exception", "one-controller-per-epoch")

@@ -107,8 +107,12 @@ def _after_a_long_idle_time(state: ClusterState) -> Any:
 
 
 def _created_and_deleted(state: ClusterState) -> Any:
-    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes."""
+    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes.
+
+    If there is another broker, each of the two leads half of the partitions.
+    """
     schema = schema_for_clients(ApiKey.CREATE_TOPICS)
+    replicas = (state.broker, *(broker for broker in state.brokers if broker != state.broker))[:2]
     creation = requests.create_topic(
         schema,
         NOWHERE,
@@ -116,7 +120,7 @@ def _created_and_deleted(state: ClusterState) -> Any:
         replication_factor=-1,
         properties={},
         timeout_ms=_TIMEOUT_MS,
-        assignments=((state.broker,),) * _MANY_PARTITIONS,
+        assignments=(replicas[::-1], replicas) * (_MANY_PARTITIONS // 2),
     )
     deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
     return [creation, Sleep(PROPAGATION_MS), deletion]
@@ -208,16 +212,24 @@ def _fetch_of_unknown_replica(state: ClusterState, leader_epoch: int) -> Any:
     return replace(request, replica_state=type(request.replica_state)(replica_id=UNKNOWN_NODE, replica_epoch=1))
 
 
-def _offsets_of_one_partition_twice(state: ClusterState) -> Any:
-    """Return a ListOffsets that names a partition twice: Kafka 4.3 responds with one partition, and 3.9 with two."""
+def _unusual_requests(state: ClusterState) -> Any:
+    """Return requests to which versions of Kafka respond differently: a partition named twice, and null records.
+
+    To the first one Kafka 4.3 responds with one partition, and 3.9 with two. The second one causes a
+    NullPointerException in Kafka, with UNKNOWN_SERVER_ERROR in the response.
+    """
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
-    return replace(request, topics=(replace(topic, partitions=topic.partitions * 2),))
+    schema, topic_id = schema_for_clients(ApiKey.PRODUCE), state.image.topics[state.topic].topic_id
+    return [
+        replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)),
+        requests.produce(schema, state.topic, 0, None, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id),
+    ]
 
 
 CHECKS: Final = (
     PostRunCheck(
-        "offsets of one partition, twice", Receiver.LEADER, _offsets_of_one_partition_twice, always("INVALID_REQUEST")
+        "unusual requests of clients", Receiver.LEADER, _unusual_requests, always("INVALID_REQUEST", "INVALID_RECORD")
     ),
     *(
         PostRunCheck(name, receiver, _created_by_metadata, _created_by_metadata_errors, disturbs_cluster=True)

@@ -18,6 +18,7 @@ from reference_broker.core.tracer import (
     ChannelDisconnected,
     FollowerFetchRecorded,
     HighWatermarkUpdated,
+    LogFullyTruncated,
     RecordsAppended,
     RequestDecided,
     RequestReceived,
@@ -29,7 +30,7 @@ from reference_broker.simulation.invariants.applied_metadata import AppliedMetad
 from reference_broker.simulation.invariants.committed import CommittedInvariants
 from reference_broker.simulation.invariants.controller_responses import check_controller_response
 from reference_broker.simulation.invariants.convergence import converged
-from reference_broker.simulation.invariants.files import FilesInvariants
+from reference_broker.simulation.invariants.files import FilesInvariants, check_full_truncation
 from reference_broker.simulation.invariants.follower_progress import FollowerProgressInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_channel_timeout, check_idle
@@ -93,6 +94,7 @@ class Invariants:
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)
         self.watch.subscribe(FetchResponseProcessed, check_leader_is_followed)
         self.watch.subscribe(FollowerFetchRecorded, FollowerProgressInvariants().on_fetch)
+        self.watch.subscribe(LogFullyTruncated, check_full_truncation)
         self.watch.subscribe(RecordsAppended, check_watermark_follows)
         self.watch.subscribe(HighWatermarkUpdated, check_min_isr)
         self.watch.observers += [

@@ -7,8 +7,8 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 |----------------------------|----------------------------------------------------------------------------------------|
 | CreateTopics,              | the replicas of new partitions are on distinct registered brokers; the ISR has no      |
 | CreatePartitions           | broker that is fenced or shuts down; the leader is in the ISR. If CreateTopics has no  |
-|                            | assignments, the replicas are on as many racks as possible, and the first one is on an |
-|                            | unfenced broker                                                                        |
+|                            | assignments, each partition has the requested number of replicas, they are on as many  |
+|                            | racks as possible, and the first one is on an unfenced broker                          |
 | AlterPartitionReassign-    | the partition has all replicas of the target; every other replica is being removed or  |
 | ments                      | is removed. A cancelled reassignment has removed the replicas that it added (KIP-455). |
 |                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
@@ -63,6 +63,8 @@ def _compare_create_topics(decision: Decision) -> Iterator[Comparison]:
             yield from _compare_placement(decision, f"{name}-{partition.partition_id}", partition)
         if not requested[name].assignments:
             yield from _compare_spread(decision.before, name, partitions)
+        if (factor := requested[name].replication_factor) > 0:
+            yield f"{name}: numbers of replicas", {len(partition.replicas) for partition in partitions}, {factor}
 
 
 def _compare_create_partitions(decision: Decision) -> Iterator[Comparison]:

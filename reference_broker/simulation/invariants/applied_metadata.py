@@ -10,6 +10,7 @@
 | `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
 | `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, if the leader  |
 |                     | is registered. It counts the partitions of each idle fetcher correctly                        |
+| `leaders-first`     | a large change, which is applied in several events, starts leaders before followers           |
 
 The checks run whenever a broker has applied the metadata to all its replicas; after a large change, that takes several
 events. The ISR is checked after each change of a replica.
@@ -30,6 +31,11 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 class AppliedMetadataInvariants(Observer):
     """Check of each broker that has applied the metadata."""
+
+    def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
+        """Check the replicas that the first event of a change has started."""
+        if not watched.is_applying:
+            check_leaders_first(watched)
 
     def metadata_applied(self, watched: Watched) -> None:
         """Check the broker."""
@@ -58,6 +64,27 @@ def check_applied_metadata(watched: Watched) -> None:
         _check_settings(watched.node_id, broker, partition)
     _check_broker_settings(watched.node_id, broker)
     _check_fetches(watched.node_id, broker)
+
+
+def check_leaders_first(watched: Watched) -> None:
+    """Check that a broker has started no follower while a leader of the same change waits.
+
+    :raises InvariantViolation: `leaders-first`.
+    """
+    broker = None if watched.node is None else watched.node.broker
+    if broker is None or not broker.replicas.has_unapplied_metadata:
+        return
+    started = [partition for partition in broker.replicas if partition.key not in watched.by_name]
+    followers = [partition.key for partition in started if partition.role is ReplicaRole.FOLLOWER]
+    waiting = [
+        (topic.name, index)
+        for topic in broker.image.topics.values()
+        for index, record in topic.partitions.items()
+        if record.leader == watched.node_id and broker.replicas.get(topic.name, index) is None
+    ]
+    if followers and waiting:
+        detail = f"node {watched.node_id} has started the followers {followers} before the leaders {waiting}"
+        raise InvariantViolation("leaders-first", detail)
 
 
 def _check_assignment(node_id: int, broker: Broker) -> None:

@@ -11,7 +11,8 @@ UnregisterBroker; `admin_responses` has the other requests of administrators.
 |                     | has the partition after the change. A rejected proposal changes nothing, and the condition    |
 |                     | for its error code is met                                                                     |
 | BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch and state,     |
-|                     | another one starts fenced, in a later epoch                                                   |
+|                     | another one starts fenced, in a later epoch, leads no partition, and is in no ISR with other  |
+|                     | members                                                                                       |
 | BrokerHeartbeat     | the broker epoch is the registered one. The response has the broker's fencing after the       |
 |                     | records. No broker is unfenced before it has applied its registration, and none may shut down |
 |                     | while it leads a partition; a broker that leads none may shut down at once (KIP-631)          |
@@ -90,6 +91,9 @@ def _compare_registration(decision: Decision) -> Iterator[Comparison]:
     else:
         yield "state", (record.fenced, record.in_controlled_shutdown), (True, False)
         yield "a later epoch", before is None or record.broker_epoch > before.broker_epoch, True
+        yield "led by the new incarnation", _led(decision.after, request.broker_id), []
+        others = [partition.isr for partition in decision.after.partitions() if request.broker_id in partition.isr]
+        yield "ISRs of the new incarnation and others", [isr for isr in others if len(isr) > 1], []
 
 
 def _compare_heartbeat(decision: Decision) -> Iterator[Comparison]:

@@ -22,6 +22,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.quorum_state import Leader
+from reference_broker.core.tracer import LogFullyTruncated
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
@@ -53,9 +54,7 @@ class FilesInvariants(Observer):
         """Check a truncation."""
         assert replica.partition is not None
         if before.log.removed:
-            names = watched.disk.may_return(replica.partition.log.directory)
-            if segments := [name for name in names if name.endswith(".log")]:
-                raise InvariantViolation("cut-durably", f"{replica} was cut, and {segments} may be as they were")
+            _check_truncated(watched, replica.partition.log.directory)
 
     def quorum_changed(self, watched: Watched) -> None:
         """Check the snapshots of the metadata log."""
@@ -83,6 +82,21 @@ class FilesInvariants(Observer):
         assert watched.node is not None
         if watched.node.broker is not None and watched.node.is_serving:
             _check_strays(watched, watched.node)
+
+
+def check_full_truncation(watched: Watched, event: LogFullyTruncated) -> None:
+    """Check that a log whose records were all removed is durable. `FilesInvariants` checks truncations at the end.
+
+    :raises InvariantViolation: `cut-durably`.
+    """
+    _check_truncated(watched, f"{event.topic}-{event.partition}")
+
+
+def _check_truncated(watched: Watched, directory: str) -> None:
+    names = watched.disk.may_return(directory)
+    if segments := [name for name in names if name.endswith(".log")]:
+        detail = f"{directory} on node {watched.node_id} was truncated, and {segments} may be as they were"
+        raise InvariantViolation("cut-durably", detail)
 
 
 def _check_snapshots(watched: Watched, node: Node) -> None:

@@ -9,8 +9,9 @@
 |                        | snapshot of the producer state at its base offset                                          |
 | `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
 |                        | tried) finds the position of its batch                                                     |
-| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset; a lookup of a        |
-|                        | timestamp (some are tried) finds an offset in the first batch whose timestamp is not lower |
+| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset, and each segment     |
+|                        | that of its batches; a lookup of a timestamp (some are tried) finds an offset in the first |
+|                        | batch whose timestamp is not lower, without more steps than the records need               |
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
 |                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
@@ -22,20 +23,21 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise, zip_longest
-from typing import cast
+from typing import TypeVar, cast
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.producer_state_manager import BATCHES_REMEMBERED, ProducerState
 from reference_broker.core.log.unified_log import UnifiedLog
-from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
-from reference_broker.protocol.steps import finish
+from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, Codec, checksum
+from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps, finish
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
+_T = TypeVar("_T")
 _LOOKUPS = 16
 """Approximate number of batches, evenly spread over the log, whose offsets and timestamps are looked up."""
 
@@ -186,26 +188,34 @@ class _Oracle:
 
     def check_lookups(self) -> None:
         log = self._log
-        whole = [
+        readable = [
             (segment, position, header)
             for segment, headers in zip(log.segments, self._headers, strict=True)
             for position, header in headers
-            if header.base_offset >= log.log_start_offset
+            if header.last_offset >= log.log_start_offset
         ]
-        for segment, position, header in whole[:: max(len(whole) // _LOOKUPS, 1)]:
-            for offset in {header.base_offset, header.last_offset}:
+        for segment, position, header in readable[:: max(len(readable) // _LOOKUPS, 1)]:
+            for offset in {max(header.base_offset, log.log_start_offset), header.last_offset}:
                 if segment.position_of(offset) != position:
                     self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")
             self._check_time(header.max_timestamp_ms)
-        behind_all_ms = max((header.max_timestamp_ms for *_, header in whole), default=0) + 1
+        self._check_largest_timestamps()
+        behind_all_ms = max((header.max_timestamp_ms for *_, header in readable), default=0) + 1
         if finish(log.offset_for_timestamp(behind_all_ms)):
             self._violated("time-index-fits-log", "a timestamp after all records is found")
+
+    def _check_largest_timestamps(self) -> None:
+        for segment, headers in zip(self._log.segments, self._headers, strict=True):
+            largest_ms = max((header.max_timestamp_ms for _, header in headers), default=NO_TIMESTAMP)
+            if segment.max_timestamp_ms != largest_ms:
+                detail = f"segment {segment.base_offset} has {segment.max_timestamp_ms}, its batches {largest_ms}"
+                self._violated("time-index-fits-log", f"largest timestamp of {detail}")
 
     def _check_time(self, timestamp_ms: int) -> None:
         log = self._log
         if timestamp_ms == NO_TIMESTAMP:
             return
-        found = finish(log.offset_for_timestamp(timestamp_ms))
+        found, steps = _finished(log.offset_for_timestamp(timestamp_ms))
         expected = next(
             (
                 header
@@ -214,7 +224,13 @@ class _Oracle:
             ),
             None,
         )
-        if expected is not None and (found is None or not expected.base_offset <= found.offset <= expected.last_offset):
+        assert expected is not None
+        if found is not None and expected.base_offset <= found.offset <= expected.last_offset:
+            records = expected.last_offset - expected.base_offset + 1
+            if expected.codec == Codec.NONE and steps > records // RECORDS_PER_STEP:
+                detail = f"{timestamp_ms} is found among {records} records in {steps} steps"
+                self._violated("time-index-fits-log", detail)
+        elif expected.base_offset >= log.log_start_offset:
             self._violated(
                 "time-index-fits-log", f"{timestamp_ms} is first in {expected.base_offset}, found at {found}"
             )
@@ -304,6 +320,17 @@ class _Oracle:
             if is_fresh and last.base_offset >= log.log_start_offset:
                 self._violated("recovery-keeps", f"producer {producer_id} is lost in a crash: {last}")
         check_recovered(self._name, again, log.recovery_point, wall_ms)
+
+
+def _finished(steps: Steps[_T]) -> tuple[_T, int]:
+    """Run all steps, and return the result and the number of steps before the last one."""
+    count = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value, count
+        count += 1
 
 
 def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:

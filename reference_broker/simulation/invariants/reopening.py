@@ -1,4 +1,10 @@
-"""The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets, epochs and segment files.
+"""Invariants of a log that was closed cleanly, checked in copies of its files.
+
+| name              | what must hold                                                                                  |
+|-------------------|-------------------------------------------------------------------------------------------------|
+| `opens-as-closed` | the log opens with the same offsets, epochs and segment files                                   |
+| those of `oracle` | they also hold when the last batches are truncated, one after the other, and when all records   |
+|                   | but the last one are then deleted (DeleteRecords)                                               |
 
 After a clean shutdown `LogLoader` trusts the segments, and the recovery point is the log end. It reads only the tail of
 the last segment, from the last entry of the offset index on. An index that is missing, or whose last entry contradicts
@@ -7,7 +13,8 @@ segment are deleted. Bytes after the last whole batch are truncated.
 
 When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
 last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
-one of the last indexes, with an index of no segment, and with a part of a batch header at the end.
+one of the last indexes, with an index of no segment, with a part of a batch header at the end, and with a batch at the
+end that lacks its last byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,9 +27,13 @@ from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.invariants.log_mirror import LogMirror
+from reference_broker.simulation.invariants.oracle import check_log
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
+_TRUNCATIONS = 4
+"""Number of batches that are truncated."""
 _ENTRY_SIZE_BYTES = 8
 """Size of an entry of an offset index: relative offset and position."""
 _OFFSET_END, _POSITION_END = -5, -1
@@ -40,6 +51,7 @@ class ReopeningInvariants(Observer):
             for replica in watched.open:
                 if replica.partition is not None:
                     check_reopening(str(replica), watched.disk, replica.partition.log)
+                    check_truncation(str(replica), watched.disk, replica.partition.log, watched.machine.now.wall_ms)
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
@@ -65,6 +77,32 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
         entry = opened.segments[-1].offset_index.last
         if entry is not None and entry.last_offset != _last_offset_at(copy, log.directory, entry.position):
             raise InvariantViolation("opens-as-closed", f"{name} is opened with {damage}, and keeps {entry}")
+
+
+def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
+    """Truncate the last batches of a copy, one after the other, and then delete all records but the last one.
+
+    All derived state is checked after each step.
+
+    :param wall_ms: the wall-clock time of the node.
+    :raises InvariantViolation: an invariant of `oracle`.
+    """
+    copy, directory = _copied(disk, log.directory), log.directory
+    opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
+    trusted_offset = opened.log_end_offset
+
+    def check(change: str) -> None:
+        mirror = LogMirror()
+        mirror.follow(opened)
+        check_log(f"{name}, {change}", opened, mirror, wall_ms, trusted_offset=trusted_offset)
+
+    for _ in range(_TRUNCATIONS):
+        if opened.log_end_offset - opened.log_start_offset > 1:
+            opened.truncate_to(opened.log_end_offset - 1, wall_ms)
+            check("truncated")
+    if opened.log_end_offset - opened.log_start_offset > 1:
+        opened.maybe_increment_log_start_offset(opened.log_end_offset - 1)
+        check("without its first records")
 
 
 def _content(log: UnifiedLog) -> tuple[object, ...]:
@@ -127,6 +165,16 @@ def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
     return True
 
 
+def _tear_batch(disk: MemoryDisk, directory: str) -> bool:
+    """Append the first batch of the last segment again, without its last byte. Return False if there is no batch."""
+    path = _last_file(disk, directory, LOG_SUFFIX)
+    records = disk.files[path]
+    if not records:
+        return False
+    disk.append(path, bytes(records[: BatchHeader.parse(records).size_bytes - 1]))
+    return True
+
+
 _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
     {
         "all its files": lambda *_: True,
@@ -137,6 +185,7 @@ _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
         "an index of no segment": partial(_add_index, suffix=INDEX_SUFFIX),
         "a time index of no segment": partial(_add_index, suffix=TIME_INDEX_SUFFIX),
         "a part of a header at the end": _tear_tail,
+        "a part of a batch at the end": _tear_batch,
     }
 )
 """Functions that damage the files of a closed log, by description. They return False if there is nothing to damage."""

@@ -27,12 +27,14 @@ from reference_broker.core.handlers import (
     describe_controllers,
     list_offsets,
     metadata,
+    produce,
 )
 from reference_broker.core.handlers.describe_cluster import EndpointType
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.trace import Trace
 
 
@@ -52,10 +54,21 @@ def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfig
     original(configuration, own, {})
 
 
-def first_of_the_ring(racks, count):
+def is_any_transactional(request):
+    """Fail if a partition has null records."""
+    batches = [data.records for topic in request.body.topic_data for data in topic.partition_data]
+    return any(BatchHeader.parse(batch).is_transactional for batch in batches if len(batch) >= HEADER_SIZE_BYTES)
+
+
+def lowest_ids(racks, count):
     """Return the brokers with the lowest ids, whatever their racks are."""
-    brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
+    brokers = sorted(broker for broker_list in racks._broker_lists() for broker in broker_list.brokers)
     return tuple(brokers[:count])
+
+
+def one_replica_too_many(racks, count, original=placement._RackList.place):
+    """Return an additional replica if there are enough racks."""
+    return original(racks, min(count + 1, len(racks._racks)))
 
 
 def as_if_all_were_here(image):
@@ -97,7 +110,8 @@ DEFECTS = (
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
-    ("offsets of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("unusual requests of clients", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("unusual requests of clients", produce, "_has_transactional_records", is_any_transactional),
     ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),
     ("begin and end of epochs", KafkaRaftClient, "_validate_voter_only_request", no_error),
     ("fetches of the metadata log", KafkaRaftClient, "_validate_leader_only_request", no_error),
@@ -106,7 +120,8 @@ DEFECTS = (
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
     ("registrations", registrations, "_check_level", nothing),
     ("invalid in-sync replicas", isr, "_check_eligible", nothing),
-    ("placement of new replicas", placement._RackList, "place", first_of_the_ring),
+    ("placement of new replicas", placement._RackList, "place", lowest_ids),
+    ("placement of new replicas", placement._RackList, "place", one_replica_too_many),
     ("placement of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("placement of new replicas", reassignments, "_change_partition_reassignment", forget_the_replaced_reassignment),
     ("placement of new replicas", reassignments, "_check_replication_factor", count_replicas_that_are_removed),

@@ -6,9 +6,10 @@ import pytest
 
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.log.unified_log import UnifiedLog
+from reference_broker.core.replication.partition import ReplicaRole
 from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.simulation.invariants import InvariantViolation
-from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata
+from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata, check_leaders_first
 from reference_broker.simulation.invariants.files import FilesInvariants
 from reference_broker.simulation.invariants.periodic_work import PERIOD_MAX_MS, pending_work
 from tests.reference_broker.simulation.invariants.storm import Storm
@@ -42,6 +43,19 @@ def test_a_broker_that_differs_from_the_metadata_is_a_violation(tamper, invarian
     with pytest.raises(InvariantViolation) as violation:
         check_applied_metadata(watched)
     assert violation.value.name == invariant
+
+
+def test_a_follower_that_starts_before_a_leader_of_the_same_change_is_a_violation():
+    run = Storm(1, faults=0, faulty_ms=500).run()
+    watched = run.invariants.watch.nodes[1]
+    replicas = watched.node.broker.replicas
+    led = next(partition for partition in replicas if partition.is_leader)
+    followed = next(partition for partition in replicas if partition.role is ReplicaRole.FOLLOWER)
+    del watched.by_name[followed.key], replicas._partitions[led.key]
+    check_leaders_first(watched)
+    replicas._unapplied[led.topic_id, led.index] = None
+    with pytest.raises(InvariantViolation, match="leaders-first"):
+        check_leaders_first(watched)
 
 
 def test_a_stray_log_is_a_violation():
