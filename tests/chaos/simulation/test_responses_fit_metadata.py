@@ -24,7 +24,7 @@ from fixtures.clients.steps import (
 )
 from fixtures.faults import Pause, Role, ShutDown, Timed
 from reference_broker.core.controller import isr
-from reference_broker.core.controller.elections import ElectionType, Elections
+from reference_broker.core.controller.elections import Elections, ElectionType
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
