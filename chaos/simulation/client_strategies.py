@@ -182,6 +182,7 @@ def _queries(shape: Shape) -> SearchStrategy[RawStep]:
         node=_receiver(shape),
         isolation=_isolations(),
         timestamp=st.sampled_from((-1, -1, -2, -1, -2, -3, 1_000, 4_000)),
+        is_debugging=st.sampled_from((False, True)),
     )
     epochs = _at(shape, OffsetForLeaderEpoch, epochs_ago=st.integers(0, 3))
     metadata = st.builds(Metadata, times, _pauses(), st.sampled_from(names), _receiver(shape))

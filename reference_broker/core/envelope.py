@@ -57,7 +57,7 @@ def _error_codes(entity: Any) -> Iterator[ErrorCode]:
     for name in codes:
         yield getattr(entity, name)
     for name in arrays:
-        for element in getattr(entity, name) or ():
+        for element in getattr(entity, name):
             yield from _error_codes(element)
 
 

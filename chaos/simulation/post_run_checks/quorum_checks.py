@@ -162,6 +162,12 @@ def fetch(state: ClusterState, *, cluster_id: str | None = OWN, max_wait_ms: int
     )
 
 
+def _epoch_without_records(state: ClusterState) -> int:
+    """Return the newest epoch before the current one without a record in the log."""
+    epochs = {epoch for epoch, _ in state.quorum.log.partition_log.epochs.entries}
+    return max(set(range(state.epoch)) - epochs)
+
+
 def _fetches(state: ClusterState) -> Any:
     return [
         fetch(state, cluster_id=ELSEWHERE),
@@ -173,6 +179,7 @@ def _fetches(state: ClusterState) -> Any:
         fetch(state, current_leader_epoch=state.epoch - 1, last_fetched_epoch=0),
         fetch(state, current_leader_epoch=state.epoch + 1),
         fetch(state, fetch_offset=2**40),
+        fetch(state, fetch_offset=0, last_fetched_epoch=_epoch_without_records(state)),
         fetch(state, cluster_id=None),
         fetch(state, fetch_offset=state.quorum.log.end_offset, max_wait_ms=20),
     ]
@@ -181,7 +188,7 @@ def _fetches(state: ClusterState) -> Any:
 _FETCH_ERRORS: Final = [
     *("INCONSISTENT_CLUSTER_ID", "INVALID_REQUEST"),
     *(NONE, "INVALID_REQUEST") * 4,
-    *(NONE, "FENCED_LEADER_EPOCH", NONE, "UNKNOWN_LEADER_EPOCH", *(NONE,) * 6),
+    *(NONE, "FENCED_LEADER_EPOCH", NONE, "UNKNOWN_LEADER_EPOCH", *(NONE,) * 8),
 ]
 
 

@@ -20,7 +20,8 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 | ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
 |                            | none is requested, with the adding and removing replicas                               |
 | ElectLeaders               | a preferred election has no error only if the preferred leader was in the ISR before   |
-|                            | the election (KIP-460); each partition with an error, and no other, has a message      |
+|                            | the election (KIP-460); each partition with an error, and no other, has a message,     |
+|                            | which states whether the topic or only the partition is unknown                        |
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -179,6 +180,9 @@ def _compare_elect_leaders(decision: Decision) -> Iterator[Comparison]:
         for part in result.partition_result:
             where, has_error = f"{result.topic}-{part.partition_id}", part.error_code is not ErrorCode.none
             yield f"{where}: has a message", bool(part.error_message), has_error
+            if part.error_code is ErrorCode.unknown_topic_or_partition:
+                is_known_topic = result.topic in decision.before.topics
+                yield f"{where}: only the partition is unknown", "such partition" in part.error_message, is_known_topic
             before = decision.before.partition(result.topic, part.partition_id)
             if is_preferred and not has_error and before is not None:
                 yield f"{where}: preferred leader in sync before", before.replicas[0] in before.isr, True

@@ -200,7 +200,7 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
     if snapshot.end_offset >= 0:
         is_there = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch) in quorum.log.snapshots.ids
         yield "a snapshot that exists", is_there, True
-    elif not quorum.log.snapshots.ids and requested.fetch_offset:
+    elif not quorum.log.snapshots.ids:
         actual = None if diverging.epoch < 0 else (diverging.epoch, diverging.end_offset)
         yield "diverging_epoch", actual, _divergence(quorum, requested.fetch_offset, requested.last_fetched_epoch)
 
@@ -208,8 +208,11 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
 def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
     """Return the diverging epoch and its end offset; None if the follower's log does not diverge.
 
-    The follower's log ends at this offset and epoch. The log of this node must begin at offset 0.
+    The follower's log ends at this offset and epoch. An empty log diverges from no other, whatever its epoch
+    (`validateOffsetAndEpoch`). The log of this node must begin at offset 0.
     """
+    if fetch_offset == 0:
+        return None
     log = quorum.log.partition_log
     starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]
     found, end_offset = 0, 0

@@ -11,7 +11,7 @@ A record changes what it states, and nothing else:
 | FenceBroker, UnfenceBroker        | only the broker's fenced state is changed                                        |
 | BrokerRegistrationChange          | only the broker's fenced state, controlled shutdown and directories are changed  |
 | Config, FeatureLevel, ProducerIds | has the value of the record; has no such entry if the value is null, or if the   |
-|                                   | level of a feature is 0                                                          |
+|                                   | level of a feature is 0. A FeatureLevel changes the level                        |
 | Remove…, Unregister…              | has no such entry                                                                |
 
 The meaning of each field is specified again here, independently of the image that is checked.
@@ -47,6 +47,9 @@ def check_record_effect(record: MetadataRecord, before: object, now: object, off
     :raises InvariantViolation: `record-effect`.
     """
     expected = _expected_entry(record, before)
+    if isinstance(record, FeatureLevelRecord) and expected == before:
+        detail = f"{type(record).__name__} at {offset}: {record.name} already has level {record.feature_level}"
+        raise InvariantViolation("record-effect", detail)
     found = asdict(now) if is_dataclass(now) and not isinstance(now, type) else now
     if isinstance(expected, dict) and isinstance(found, dict):
         wrong = {name: (found.get(name), value) for name, value in expected.items() if found.get(name) != value}

@@ -3,8 +3,9 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `offset-response`   | ListOffsets returns the high watermark, the log start offset, or an offset in the first batch |
-|                     | with a record at or after a timestamp. A new leader returns no latest offset before it has    |
-|                     | committed all records that it had at its election (KIP-207)                                   |
+|                     | with a record at or after a timestamp. Before a new leader has committed all records that it  |
+|                     | had at its election, it returns no latest offset (KIP-207). Other replicas always receive the |
+|                     | log end offset                                                                                |
 | `epoch-response`    | the end offset of an epoch is the end of its last batch, in responses to OffsetForLeaderEpoch |
 |                     | and in the diverging epoch of a Fetch response (KIP-101, KIP-279, KIP-595)                    |
 | `isr-response`      | with acks=all, NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
@@ -44,6 +45,7 @@ _LATEST, _EARLIEST = -1, -2
 _ACKS_ALL: Final = -1
 _TOO_MANY_REJECTIONS: Final = 6
 _TOO_FEW: Final = (ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append)
+_NOT_AVAILABLE: Final = (ErrorCode.offset_not_available, ErrorCode.leader_not_available)
 _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
 
@@ -66,6 +68,8 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
         if returned.error_code is not ErrorCode.none:
             if request.api_key == _FETCH and replica is not None:
                 _check_backoff(watched, request, requested, returned.error_code, replica)
+            if request.api_key == _LIST_OFFSETS and returned.error_code in _NOT_AVAILABLE:
+                _check_unavailable(request, returned, partition)
             continue
         if request.api_key == _LIST_OFFSETS:
             _check_end(request, requested, returned, partition)
@@ -138,15 +142,25 @@ def _check_end(request: Request, requested: Any, returned: Any, partition: Parti
     if requested.timestamp == _EARLIEST and returned.offset != partition.log_start_offset:
         detail = f"the log start is returned as {returned.offset}, and is {partition.log_start_offset}"
         raise _violated("offset-response", partition, detail)
-    if requested.timestamp != _LATEST or request.body.replica_id != _CONSUMER:
+    if requested.timestamp != _LATEST:
         return
+    is_consumer = request.body.replica_id == _CONSUMER
+    end_offset = partition.high_watermark if is_consumer else partition.log.log_end_offset
     epoch = getattr(returned, "leader_epoch", partition.leader_epoch)
-    if returned.offset != partition.high_watermark or epoch != partition.leader_epoch:
-        actual, expected = (returned.offset, epoch), (partition.high_watermark, partition.leader_epoch)
+    if returned.offset != end_offset or epoch != partition.leader_epoch:
+        actual, expected = (returned.offset, epoch), (end_offset, partition.leader_epoch)
         raise _violated("offset-response", partition, f"end and epoch are returned as {actual}, and are {expected}")
-    if returned.offset < partition.epoch_start_offset:
+    if is_consumer and returned.offset < partition.epoch_start_offset:
         detail = f"the end is returned as {returned.offset}, before the epoch begins at {partition.epoch_start_offset}"
         raise _violated("offset-response", partition, detail)
+
+
+def _check_unavailable(request: Request, returned: Any, partition: Partition) -> None:
+    is_behind = partition.epoch_start_offset > partition.high_watermark
+    if request.body.replica_id != _CONSUMER or not is_behind:
+        detail = f"{returned.error_code.name} is returned to {request.body.replica_id}, with the high watermark at"
+        ends = f"{partition.high_watermark} in an epoch that begins at {partition.epoch_start_offset}"
+        raise _violated("offset-response", partition, f"{detail} {ends}")
 
 
 def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:

@@ -24,6 +24,8 @@ from fixtures.clients.steps import (
 )
 from fixtures.faults import Pause, Role, ShutDown, Timed
 from reference_broker.core.controller import isr
+from reference_broker.core.controller.elections import Elections, ElectionType
+from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
     broker_heartbeat,
@@ -54,6 +56,7 @@ SCRIPT = Trial(
                 ReassignPartition((4, 3, 2)),
                 Describe("movements"),
                 ElectPreferredLeader(partition=1),
+                ElectPreferredLeader("nowhere"),
                 DeleteTopic("c"),
             )
         ),
@@ -85,16 +88,27 @@ def _nothing(*_: Any) -> tuple[()]:
     return ()
 
 
+def _names_the_partition(original: Callable[..., Any]) -> Any:
+    def elect_leader(self: Elections, topic: str, index: int, election_type: ElectionType) -> Any:
+        try:
+            return original(self, topic, index, election_type)
+        except ControllerError as error:
+            raise ControllerError(error.code, f"No such partition as {topic}-{index}") from error
+
+    return elect_leader
+
+
 DEFECTS = (
     ("controller-response", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
     ("controller-response", broker_heartbeat, "_IS_FENCED", frozenset()),
     ("controller-response", broker_registration, "register_broker", _on_another_rack),
     ("controller-response", allocate_producer_ids, "next_block", _moved_on),
+    ("controller-response", Elections, "elect_leader", _names_the_partition),
     ("controller-response", list_partition_reassignments, "list_partition_reassignments", _nothing),
     ("metadata-response", ClusterView, "controller", lambda *_: -1),
 )
 """For each defect: the violated invariant, the owner and name of the attribute, and its replacement or wrapper."""
-_WRAPPERS = (_moved_on, _on_another_rack)
+_WRAPPERS = (_moved_on, _on_another_rack, _names_the_partition)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Responses are compared with requests and with the broker's state: a defect of each kind is detected."""
 
+from typing import Any
+from unittest.mock import patch
+
 import pytest
 
 from chaos.defects.registry import defect
@@ -16,7 +19,9 @@ from fixtures.clients.steps import (
     RequestClient,
     SendBatches,
 )
-from fixtures.faults import Kill, Role, ShutDown, Timed
+from fixtures.faults import Kill, Pause, Role, ShutDown, Timed
+from reference_broker.core.handlers import list_offsets
+from reference_broker.protocol.errors import ErrorCode
 
 WRITES = Producer(steps=(SendBatches(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {
@@ -43,3 +48,31 @@ def test_a_wrong_response_is_detected(name: str, violated: str) -> None:
     assert violation is not None
     assert violation.name == violated
     assert run(trial).violation is None
+
+
+DEBUGGING = Trial(
+    topics=(Topic(replication_factor=3),),
+    clients=(
+        Producer(steps=(SendBatches(batches=35, pause_ms=100),), idempotent=False, acks=1),
+        RequestClient(steps=(Idle(500), ListOffsets(times=30, pause_ms=100, is_debugging=True))),
+    ),
+    schedule=(Timed(300, Pause(Role.LAST_FOLLOWER), 2_000),),
+)
+"""A debugging consumer looks up the log end offset while a follower lags."""
+
+
+def not_available(request: Any, _partition: Any, requested: Any, _found: Any) -> Any:
+    return list_offsets._error(request, requested, ErrorCode.offset_not_available)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "replacement"),
+    [("_CONSUMER", list_offsets._DEBUGGING_CONSUMER), ("_find", not_available)],
+    ids=["high watermark", "error"],
+)
+def test_a_debugging_consumer_receives_the_log_end_offset(attribute: str, replacement: Any) -> None:
+    with patch.object(list_offsets, attribute, replacement):
+        violation = run(DEBUGGING).violation
+    assert violation is not None
+    assert violation.name == "offset-response"
+    assert run(DEBUGGING).violation is None

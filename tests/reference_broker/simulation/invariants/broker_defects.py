@@ -48,6 +48,17 @@ def drop_replicas(original):
     return apply
 
 
+def forget_features(original):
+    """A new active controller writes the bootstrap records again."""
+
+    def copy(self):
+        image = original(self)
+        image.features = {}
+        return image
+
+    return copy
+
+
 def keep_the_isr_of_the_epoch(original):
     def apply(self, record, now):
         isr = self.isr
@@ -409,6 +420,7 @@ BROKER_DEFECTS = (
         faults=0,
     ),
     Defect("record-effect", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
+    Defect("record-effect", MetadataImage, "copy", forget_features(MetadataImage.copy)),
     Defect("role-applied", Partition, "apply", drop_replicas(Partition.apply), faults=0),
     Defect("isr-applied", Partition, "apply", keep_the_isr_of_the_epoch(Partition.apply)),
     Defect(
