@@ -15,7 +15,7 @@ from chaos.simulation.post_run_checks import client_checks, controller_checks, q
 from chaos.simulation.post_run_checks.post_run_check import ClusterState, PostRunCheck, Receiver, errors_of
 from chaos.simulation.roles import Roles
 from conformance.trial.trial import Trial
-from fixtures.clients.client_request import encoded
+from fixtures.clients.client_request import ClientRequest, encoded
 from fixtures.clients.core.process import Behaviour, ClientResponse, SendRequest, Sleep, Wait
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Role
@@ -97,7 +97,8 @@ def _returned_errors(
         if isinstance(request, Sleep):
             yield request
             continue
-        unchecked = replace(encoded(request), body=None)
+        encoded_request = request if isinstance(request, ClientRequest) else encoded(request)
+        unchecked = replace(encoded_request, body=None)
         result: ClientResponse = yield SendRequest(node, unchecked, _TIMEOUT_MS, listener)
         if result.response is None:
             return None

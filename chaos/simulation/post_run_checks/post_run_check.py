@@ -105,7 +105,8 @@ class ClusterState:
 class PostRunCheck:
     """Requests to one node, and the errors expected in its responses.
 
-    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
+    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them. A
+        request may be encoded already.
     :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
         permits any errors.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.

@@ -62,6 +62,11 @@ def wait_for_any_time(_self, state, _now):
     state.election_deadline_ms = NEVER_MS
 
 
+def flush_everything(self, _now):
+    for partition in self:
+        partition.log.flush()
+
+
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
 
@@ -327,6 +332,14 @@ BROKER_DEFECTS = (
         ReplicaManager,
         "flush_overdue",
         nothing,
+        faults=0,
+        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
+    ),
+    Defect(
+        "flush-is-due",
+        ReplicaManager,
+        "flush_overdue",
+        flush_everything,
         faults=0,
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),
