@@ -22,8 +22,8 @@ from chaos.simulation.post_run_checks.post_run_check import (
     schema_for_clients,
 )
 from fixtures.clients import requests
-from fixtures.clients.core.process import Sleep
 from fixtures.clients.client_request import encoded
+from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.requests import fitted
