@@ -71,6 +71,7 @@ CREATIONS: Final = (
         ("INVALID_CONFIG", _configured("no.such.property", "1")),
         ("INVALID_CONFIG", _configured("retention.ms", None)),
         ("INVALID_CONFIG", _configured("max.message.bytes", "x")),
+        ("INVALID_CONFIG", _configured("compression.gzip.level", "0")),
         ("INVALID_CONFIG", _configured("remote.storage.enable", "true")),
         ("NONE", _configured("retention.ms", "1")),
     ),

@@ -15,6 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.produce import batch_size_bytes
 from conformance.sequential.steps import (
     EARLIEST,
     LATEST,
@@ -44,6 +45,8 @@ _COST: Final = 5
 """Relative duration of a script, which waits for the broker's next check of its logs. An ordinary script has 1."""
 _BATCHES_MAX: Final = 5
 _SEGMENT_MS: Final = 1_000
+_SEGMENT_BYTES: Final = 1024 * 1024
+"""The minimum of `segment.bytes` since Kafka 4.0."""
 _STEP_MS: Final = 10_000
 """Time between batches in different segments."""
 _EXPIRES_MS: Final = 1_600_000_000_000
@@ -52,10 +55,11 @@ _NEVER_EXPIRES_MS: Final = 4_102_444_800_000
 """The year 2100."""
 _NO_TIMESTAMP: Final = -1
 _HOUR_MS: Final = 3_600_000
+_NEVER_MS: Final = 2**63 - 1
 _CONFIGS: Final = (
     ("retention.ms", "-1"),
     ("segment.ms", str(_SEGMENT_MS)),
-    ("message.timestamp.after.max.ms", str(2**63 - 1)),
+    ("message.timestamp.after.max.ms", str(_NEVER_MS)),
 )
 _TIMESTAMP_LIMITS_SINCE: Final = "3.6.0"
 """The first version with `message.timestamp.after.max.ms`."""
@@ -125,6 +129,28 @@ def _expired_after_untimed() -> tuple[Step, ...]:
         _produce(_EXPIRES_MS, topic=_UNTIMED),
         _set("retention.ms", _HOUR_MS, _UNTIMED),
         AfterCleanup(ListOffsets(EARLIEST, _UNTIMED)),
+    )
+
+
+_FULL: Final = "trial-full"
+
+
+def _expired_and_full() -> tuple[Step, ...]:
+    """Return the steps that fill a segment exactly with two expired batches, await a cleanup, and read the log.
+
+    A broker that begins a new segment at the second batch keeps this batch, because the last one fits behind it.
+    """
+    first, last = _produce(_EXPIRES_MS, b"a" * 100, _FULL), _produce(_NEVER_EXPIRES_MS, topic=_FULL)
+    rest_bytes = _SEGMENT_BYTES - batch_size_bytes(first.batches[0])
+    overhead_bytes = batch_size_bytes(_produce(_EXPIRES_MS, bytes(rest_bytes)).batches[0]) - rest_bytes
+    configs = (_CONFIGS[0], ("segment.ms", str(_NEVER_MS)), ("segment.bytes", str(_SEGMENT_BYTES)), *_CONFIGS[2:])
+    return (
+        CreateTopic(_FULL, configs=configs),
+        first,
+        _produce(_EXPIRES_MS, bytes(rest_bytes - overhead_bytes), _FULL),
+        last,
+        _set("retention.ms", _HOUR_MS, _FULL),
+        AfterCleanup(ListOffsets(EARLIEST, _FULL)),
     )
 
 
@@ -216,6 +242,7 @@ REQUIREMENTS: Final = (
             _set("retention.ms", _HOUR_MS),
             *_afterwards(),
             *_expired_after_untimed(),
+            *_expired_and_full(),
         ),
         sources.RETENTION_MS,
     ),

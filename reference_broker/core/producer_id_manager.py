@@ -43,10 +43,8 @@ class ProducerIdManager:
     def generate_producer_id(self, callback: ProducerIdCallback, now: Now) -> None:
         """Call `callback` with a new id, perhaps at once, or with null if no block is allocated."""
         self._waiting.append(callback)
-        if self._block:
+        if len(self._waiting) == 1:
             self._serve(now)
-        elif len(self._waiting) == 1:
-            self._request_next_block(now)
 
     def _serve(self, now: Now) -> None:
         while self._waiting and self._block:

@@ -15,7 +15,7 @@ from chaos.simulation.post_run_checks import client_checks, controller_checks, q
 from chaos.simulation.post_run_checks.post_run_check import At, ClusterState, PostRunCheck, Receiver, errors_of
 from chaos.simulation.roles import Roles
 from conformance.trial.trial import Trial
-from fixtures.clients.client_request import encoded
+from fixtures.clients.client_request import ClientRequest, encoded
 from fixtures.clients.core.process import Behaviour, ClientResponse, SendRequest, Sleep, Wait
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Role
@@ -99,7 +99,8 @@ def _returned_errors(check: PostRunCheck, state: ClusterState) -> Generator[Send
         node = state.node(sent.receiver)
         assert node is not None
         listener = CONTROLLER if sent.receiver in _AT_CONTROLLERS else CLIENT
-        unchecked = replace(encoded(sent.request), body=None)
+        encoded_request = sent.request if isinstance(sent.request, ClientRequest) else encoded(sent.request)
+        unchecked = replace(encoded_request, body=None)
         result: ClientResponse = yield SendRequest(node, unchecked, _TIMEOUT_MS, listener)
         if result.response is None:
             raise InvalidResponseError(f"{check.name}: no response of node {node} to {type(sent.request).__name__}")

@@ -24,8 +24,10 @@ from chaos.simulation.post_run_checks.post_run_check import (
 )
 from chaos.simulation.post_run_checks.quorum_checks import vote
 from fixtures.clients import requests
+from fixtures.clients.client_request import encoded
 from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.requests import fitted
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
@@ -34,6 +36,12 @@ _LONG_MS: Final = 65_000
 _TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
 _MANY_PARTITIONS: Final = 40
+_ADMIN_CLIENT_ID: Final = "__admin_client"
+"""The client id with which brokers accept records for internal topics."""
+_VERSION_OF_A_COMMIT: Final = b"\0\1"
+"""The first bytes of the key of a committed offset; the rest is missing."""
+_VERSION_WITH_NAMES: Final = 12
+"""The newest version of Produce with topic names instead of ids."""
 _RECORDS_MAX: Final = 10_000
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048588"
@@ -147,10 +155,23 @@ def _forwarded_without_controller(state: ClusterState) -> Any:
 
 
 def _coordinators_of_groups(state: ClusterState) -> Any:
-    """Return the same request twice: the first one makes the broker create the topic of group offsets."""
+    """Return the same request twice: the first one makes the broker create the topic of group offsets.
+
+    If the trial has no group, a record that no coordinator can decode is then written to each partition that
+    the broker leads. After the next election, the groups of that partition have no coordinator.
+    """
     schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
     request = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
-    return [request, Sleep(_TOPIC_CREATION_MS), request]
+    has_groups = CONSUMER_OFFSETS_TOPIC in state.image.topics
+    partitions = 0 if has_groups else state.configuration.integer("offsets.topic.num.partitions")
+    return [request, Sleep(_TOPIC_CREATION_MS), request, *map(_undecodable_offset, range(partitions))]
+
+
+def _undecodable_offset(partition: int) -> Any:
+    batch = encode_batch(RecordBatch((Record(b"", _VERSION_OF_A_COMMIT),)))
+    schema = request_schema(ApiKey.PRODUCE, _VERSION_WITH_NAMES)
+    body = requests.produce(schema, CONSUMER_OFFSETS_TOPIC, partition, batch, acks=-1, timeout_ms=_TIMEOUT_MS)
+    return encoded(body, client_id=_ADMIN_CLIENT_ID)
 
 
 def _offsets_without_coordinator(state: ClusterState) -> Any:

@@ -114,7 +114,7 @@ class PostRunCheck:
     """Requests, usually to one node, and the errors expected in the responses.
 
     :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them. A
-        request in `At` has another receiver.
+        request in `At` has another receiver; a request may be encoded already.
     :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
         permits any errors.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.

@@ -1,8 +1,9 @@
 """Model of retention and compaction of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`, `Cleaner`).
 
-The model has no segments: they follow from the timestamps of the batches, since the scripts that await a cleanup set
-`segment.ms`, and each batch has one timestamp. A batch begins a new segment if its timestamp is more than `segment.ms`
-after that of the segment's first batch. The last segment is the active one.
+The model has no segments: they follow from the timestamps and sizes of the batches, since the scripts that await a
+cleanup set `segment.ms`, and each batch has one timestamp. A batch begins a new segment if its timestamp is more than
+`segment.ms` after that of the segment's first batch, or if the segment would be larger than `segment.bytes` with it.
+The last segment is the active one.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,8 @@ _PRESENT_MS: Final = 1_690_000_000_000
 later."""
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 """Kafka's default of `segment.ms` and `retention.ms`."""
+_GIBIBYTE: Final = 1024**3
+"""Kafka's default of `segment.bytes`."""
 _NO_TIMESTAMP: Final = -1
 _UNLIMITED: Final = -1
 
@@ -62,10 +65,12 @@ def segments(topic: Topic, partition: Partition) -> list[_Segment]:
     shorter than `segment.ms` in every script that has such a batch.
     """
     roll_ms = _number(topic, "segment.ms", _WEEK_MS)
+    roll_bytes = _number(topic, "segment.bytes", _GIBIBYTE)
     found: list[_Segment] = []
     for batch in partition.batches:
         first_ms = _timestamp(found[-1][0]) if found else _NO_TIMESTAMP
-        if not found or (first_ms != _NO_TIMESTAMP and _timestamp(batch) - first_ms > roll_ms):
+        is_old = first_ms != _NO_TIMESTAMP and _timestamp(batch) - first_ms > roll_ms
+        if not found or is_old or _size(found[-1]) + batch.size > roll_bytes:
             found.append([])
         found[-1].append(batch)
     return found

@@ -81,7 +81,7 @@ def _response(cluster: ModelCluster, step: Produce) -> Expectation:
     if batch.flaw is not None:
         return _rejected(_FLAW_ERRORS[batch.flaw])
     topic = cluster.topics[step.topic]
-    size = _size(batch)
+    size = batch_size_bytes(batch)
     if size > int(topic.properties.get("max.message.bytes", _MAX_MESSAGE_BYTES)):
         return _rejected("MESSAGE_TOO_LARGE")
     if rejection := _rejected_records(topic, batch):
@@ -101,7 +101,7 @@ def _malformed(batches: tuple[Batch, ...]) -> str | None:
     return None
 
 
-def _size(batch: Batch) -> int:
+def batch_size_bytes(batch: Batch) -> int:
     """Return the size of the batch in bytes. It does not depend on the producer, whose fields have a fixed width."""
     return len(encode_batch(RecordBatch(records=batch.records, compression=batch.compression)))
 

@@ -11,8 +11,7 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
    It has the number of records that its header gives.                               INVALID_RECORD
    If it must be decompressed, the result is at most 32 times `max.message.bytes`,
-   and at most the larger of `max.message.bytes` and 32 MiB. For a topic with
-   `compression.type=uncompressed` it is at most `max.message.bytes`.                MESSAGE_TOO_LARGE
+   and at most the larger of `max.message.bytes` and 32 MiB.                         MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
    LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
@@ -99,8 +98,7 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBat
     is_read = config.compacts or _has_doubtful_timestamp(header, config, now_ms)
     data: bytes | bytearray = b""
     if is_read or codec != header.codec:
-        max_bytes = config.max_message_bytes if codec == Codec.NONE else decompressed_max_bytes(config)
-        data = yield from _decompressed(header, batch, max_bytes)
+        data = yield from _decompressed(header, batch, decompressed_max_bytes(config))
     if is_read:
         yield from _check_records(header, data, config, now_ms)
     elif header.codec == Codec.NONE:

@@ -4,16 +4,20 @@
 |------------------------|--------------------------------------------------------------------------------------------|
 | `group-offset-stays`   | an acknowledged commit is in the log of its partition, is committed, and stays there       |
 | `group-offsets-fit-log`| a coordinator's offsets are those of the records below the high watermark                  |
+| `group-offsets-loaded` | a coordinator of a healthy cluster has loaded its partitions; it does not coordinate the   |
+|                        | groups of a partition that it cannot load (`CoordinatorRuntime`, state FAILED)             |
 """
 
 from collections.abc import Iterator
+
+from kio.serial.errors import DecodeError
 
 from reference_broker.core.group_coordinator import partition_for_group
 from reference_broker.core.node import Node
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue, decode_offset_commit
-from reference_broker.protocol.records import decode_batches, next_offset
+from reference_broker.protocol.records import KeyValue, decode_batches, next_offset
 from reference_broker.simulation.invariants.log_mirror import Batch
 from reference_broker.simulation.invariants.partitions import Ledger, PartitionInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -98,7 +102,8 @@ def check_coordinator(node: Node) -> None:
         return
     for offsets in node.broker.groups.led.values():
         if not offsets.is_loaded:
-            continue
+            detail = f"node {node.runtime.identity.node_id} has not loaded partition {offsets.partition.index}"
+            raise InvariantViolation("group-offsets-loaded", detail)
         expected = _from_log(offsets.partition)
         groups = sorted({group for group, _, _ in expected} | set(offsets.groups))
         for group in groups:
@@ -115,7 +120,7 @@ def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
     while data := partition.log.read(offset, _EVERYTHING_BYTES, partition.high_watermark):
         offset = next_offset(data)
         for _, record in decode_batches(data):
-            commit = None if record.key is None else decode_offset_commit(record.key, record.value)
+            commit = _commit(record)
             if commit is not None:
                 key, value = commit
                 expected.pop((key.group, key.topic, key.partition), None)
@@ -128,6 +133,14 @@ def _commits(replica: Replica, batch: Batch) -> Iterator[tuple[OffsetCommitKey, 
     assert replica.partition is not None
     log = replica.partition.log
     for _, record in decode_batches(log.read(batch.base_offset, 1, batch.last_offset + 1)):
-        commit = None if record.key is None else decode_offset_commit(record.key, record.value)
+        commit = _commit(record)
         if commit is not None:
             yield commit
+
+
+def _commit(record: KeyValue) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
+    """Return the commit in a record; None if it is another record, or cannot be decoded."""
+    try:
+        return None if record.key is None else decode_offset_commit(record.key, record.value)
+    except DecodeError:
+        return None

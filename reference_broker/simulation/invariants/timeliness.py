@@ -12,6 +12,8 @@
 |                       | and from which no heartbeat has arrived in that time                                        |
 | `flushed-in-time`     | records are durable at most `flush.ms` plus `log.flush.scheduler.interval.ms` after the     |
 |                       | append, or `log.initial.task.delay.ms` if that is longer                                    |
+| `flush-is-due`        | if no batch is appended or removed, records become durable only if `flush.ms` has passed    |
+|                       | since the last such flush, or since the log was opened                                      |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `unclean-at-once`     | when `unclean.leader.election.enable` is changed, the active controller elects a leader of  |
@@ -23,6 +25,7 @@
 |                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
+| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters       |
 
 If a node was paused or waited for a slow disk, each of its deadlines starts again when the node continues.
 """
@@ -48,6 +51,9 @@ from reference_broker.simulation.invariants.watch import ALL_AT_ONCE_MAX, Before
 _HEARTBEAT = 63
 _SLACK_MS = 2_500
 """Added to each bound: checks are a second apart, and messages between nodes take time."""
+_NO_QUORUM_MAX_MS = 1_500
+_JUST_OPENED = -1
+"""The partition epoch before the first check of a log after it was opened."""
 _DRIFT_MAX = 1.3
 """Factor for the slowest clock."""
 
@@ -67,6 +73,10 @@ class TimelinessInvariants(Observer):
         self._heartbeat_ms: dict[int, int] = {}
         """By broker: the time of the last response to a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
+        self._flushed_ms: dict[Replica, int] = {}
+        """The monotonic time at which a replica was opened, or last flushed without a change of its log."""
+        self._quorum_ms: dict[int, int] = {}
+        """By broker in controlled shutdown: the time of its last contact to a majority, at least that of its begin."""
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
         """By leader replica and member of the ISR: the time since which the member lacks records.
 
@@ -86,6 +96,7 @@ class TimelinessInvariants(Observer):
     def ended(self, watched: Watched) -> None:
         """Note that a node is down."""
         self._active_since_ms.pop(watched.node_id, None)
+        self._quorum_ms.pop(watched.node_id, None)
         self._unclean_changed.discard(watched.node_id)
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
@@ -110,6 +121,8 @@ class TimelinessInvariants(Observer):
                 replica.caught_up_ms.update(dict.fromkeys(replica.isr.isr, watched.machine.now.monotonic_ms))
         if replica.isr is not None and replica.isr.phase is IsrPhase.PENDING_SHRINK:
             self._check_shrink(watched, replica, replica.isr)
+        if replica.recovery_point > before.recovery_point and _has_same_log(replica, before):
+            self._check_due(watched, replica)
         if replica.recovery_point >= replica.end_offset or replica.recovery_point != before.recovery_point:
             self._unflushed_since_ms.pop(replica, None)
         if replica.recovery_point < replica.end_offset:
@@ -118,10 +131,12 @@ class TimelinessInvariants(Observer):
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
         """Drop the time since which a replica has unflushed records: its flush period begins again."""
         self._unflushed_since_ms.pop(replica, None)
+        self._flushed_ms[replica] = watched.machine.now.monotonic_ms
 
     def gone(self, watched: Watched, replica: Replica) -> None:
         """Remove a replica that was deleted."""
         self._unflushed_since_ms.pop(replica, None)
+        self._flushed_ms.pop(replica, None)
         self._proposed_ms.pop(replica, None)
         self._shrinking.pop(replica, None)
         self._behind_since_ms.pop(replica, None)
@@ -132,6 +147,7 @@ class TimelinessInvariants(Observer):
         assert node is not None
         if node.broker is not None:
             _check_heartbeats(watched, node, node.broker.lifecycle)
+            self._check_shutdown(watched, node, node.broker.lifecycle)
             for replica in watched.open:
                 self._check_isr(watched, node, replica)
                 self._check_flush(watched, node, replica)
@@ -203,6 +219,32 @@ class TimelinessInvariants(Observer):
         if oldest_ms is not None and self._is_over(watched, oldest_ms, max(flush_ms + period_ms, first_ms)):
             raise InvariantViolation("flushed-in-time", f"{replica}: not flushed since {oldest_ms}")
 
+    def _check_due(self, watched: Watched, replica: Replica) -> None:
+        """Check a flush, unless the node has more replicas than are checked after each event."""
+        assert watched.node is not None
+        assert watched.node.broker is not None
+        assert replica.partition is not None
+        now_ms = watched.machine.now.monotonic_ms
+        since_ms = now_ms - self._flushed_ms[replica]
+        self._flushed_ms[replica] = now_ms
+        flush_ms = watched.node.broker.replicas.configuration(replica.partition.topic).integer("flush.ms")
+        if since_ms < flush_ms and len(watched.open) <= ALL_AT_ONCE_MAX:
+            detail = f"{replica}: flushed {since_ms} ms after the last flush, although flush.ms is {flush_ms}"
+            raise InvariantViolation("flush-is-due", detail)
+
+    def _check_shutdown(self, watched: Watched, node: Node, lifecycle: BrokerLifecycleManager) -> None:
+        if lifecycle.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return
+        now_ms, contact_ms = self._cluster.scheduler.now_ms, node.quorum.last_majority_contact_ms
+        last_ms = max(self._quorum_ms.setdefault(watched.node_id, now_ms), watched.resumed_ms)
+        if contact_ms is not None:
+            contact_ms += now_ms - watched.machine.now.monotonic_ms
+            if last_ms < contact_ms < last_ms + 2 * _NO_QUORUM_MAX_MS:  # otherwise it should have ended already
+                self._quorum_ms[watched.node_id] = last_ms = contact_ms
+        if self._is_over(watched, last_ms, _NO_QUORUM_MAX_MS):
+            detail = f"node {watched.node_id} waits for its controlled shutdown, without a quorum since {last_ms}"
+            raise InvariantViolation("shutdown-in-time", detail)
+
     def _check_sessions(self, watched: Watched, node: Node) -> None:
         if node.controller is None or not node.controller.is_active:
             self._active_since_ms.pop(watched.node_id, None)
@@ -231,6 +273,13 @@ class TimelinessInvariants(Observer):
             place = f"{node.controller.image.topics_by_id[change.topic_id].name}-{change.partition_id}"
             detail = f"node {watched.node_id} does not elect {change.leader}, as the configuration now permits"
             raise InvariantViolation("unclean-at-once", f"{place}: {detail}")
+
+
+def _has_same_log(replica: Replica, before: Before) -> bool:
+    """Whether a log was open before, and has the same batches and bounds."""
+    has_same_batches = not (before.log.added or before.log.removed or before.log.forgotten)
+    has_same_bounds = (replica.start_offset, replica.end_offset) == (before.start_offset, before.end_offset)
+    return has_same_batches and has_same_bounds and before.partition_epoch != _JUST_OPENED
 
 
 def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:

@@ -87,6 +87,14 @@ def count_partitions_of_groups(coordinator, _group):
     return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
 
 
+def keep_what_cannot_be_loaded(coordinator, offsets, now, original=group_coordinator.GroupCoordinator._load):
+    index = offsets.partition.index
+    is_led = coordinator.led.get(index) is offsets
+    original(coordinator, offsets, now)
+    if is_led:
+        coordinator._led[index] = offsets
+
+
 def forget_the_replaced_reassignment(partition, target, original=reassignments._change_partition_reassignment):
     change = original(partition, target)
     return replace(change, removing=change.removing or ())
@@ -128,6 +136,7 @@ DEFECTS = (
     ("placement of new replicas", reassignments, "_check_replication_factor", nothing),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
+    ("coordinators of groups", group_coordinator.GroupCoordinator, "_load", keep_what_cannot_be_loaded),
     ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("directories of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
@@ -148,6 +157,7 @@ DETECTED_BY = {
     "quorum-votes",
     "configs-applied",
     "exception",
+    "group-offsets-loaded",
 }
 
 

@@ -3,6 +3,7 @@
 Partitions are written `replicas / ISR / leader`: `partition("123", "12", 1)`.
 """
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -86,6 +87,13 @@ def test_clean_election_is_preferred_to_an_unclean_one():
 def test_last_in_sync_replica_is_elected_when_it_returns():
     now = after(partition("123", "1", NO_LEADER), "123")
     assert (now.leader, now.isr, now.leader_epoch) == (1, (1,), 6)
+
+
+def test_eligible_leader_replica_is_elected_if_the_isr_is_empty():
+    """Only Kafka writes such partitions (KIP-966)."""
+    without_isr = partition("123", "", NO_LEADER)
+    assert after(without_isr, "123") is None
+    assert after(replace(without_isr, eligible_leader_replicas=(2,)), "123").leader == 2
 
 
 def test_isr_shrink_keeps_the_leader_epoch():

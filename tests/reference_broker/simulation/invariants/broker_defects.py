@@ -88,6 +88,11 @@ def truncate_committed_records(original):
     return handle_fetch_response
 
 
+def flush_everything(self, _now):
+    for partition in self:
+        partition.log.flush()
+
+
 def is_any_batch(self, entry):
     return entry is None or self._file.header_at(entry.position) is not None
 
@@ -375,6 +380,14 @@ BROKER_DEFECTS = (
         ReplicaManager,
         "flush_overdue",
         nothing,
+        faults=0,
+        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
+    ),
+    Defect(
+        "flush-is-due",
+        ReplicaManager,
+        "flush_overdue",
+        flush_everything,
         faults=0,
         properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
     ),

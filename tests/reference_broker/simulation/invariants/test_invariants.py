@@ -1,10 +1,14 @@
 """Every invariant fails with its seeded defect, and none fails without a defect."""
 
+from unittest.mock import patch
+
 import pytest
 
-from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.core.node import Node
+from reference_broker.simulation.cluster import SimulatedCluster
+from reference_broker.simulation.invariants import Invariants, InvariantViolation
 from tests.reference_broker.simulation.invariants.broker_defects import BROKER_DEFECTS
-from tests.reference_broker.simulation.invariants.defect import Defect
+from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 from tests.reference_broker.simulation.invariants.defects import DEFECTS
 from tests.reference_broker.simulation.invariants.storm import Storm
 
@@ -41,6 +45,18 @@ def violation(defect: Defect, seed: int) -> str | None:
 )
 def test_a_seeded_defect_is_detected(defect):
     assert any(violation(defect, seed) == defect.invariant for seed in range(defect.seed, defect.seed + SEEDS))
+
+
+def test_a_shutdown_that_waits_without_a_quorum_is_a_violation():
+    properties = {"controlled.shutdown.enable": "true", "broker.session.timeout.ms": "60000"}
+    cluster = SimulatedCluster(5, seed=1, properties=properties)
+    Invariants(cluster)
+    assert cluster.await_ready()
+    for node_id in (1, 2, 3):
+        cluster.kill(node_id)
+    cluster.shut_down(5)
+    with patch.object(Node, "_watch_quorum", nothing), pytest.raises(InvariantViolation, match="shutdown-in-time"):
+        cluster.scheduler.run(30_000)
 
 
 @pytest.mark.parametrize("seed", range(6))
