@@ -13,8 +13,10 @@ from typing import Any
 from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
+from conformance.requirements import versions
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
+from reference_broker.core.apis import BROKER_APIS
 from tests.conformance.tampering_proxy import (
     NO_FRAME_DEFECTS,
     Forward,
@@ -441,34 +443,12 @@ _OF_MEMBERS = (
 )
 _MEMBER_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
 
+_VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
+_OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
+"""The requirement of the versions of each API."""
+
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
-    f"versions/{key.name.lower().replace('_', '-')}": key
-    for key in (
-        ApiKey.JOIN_GROUP,
-        ApiKey.HEARTBEAT,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.LIST_GROUPS,
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN,
-        ApiKey.ALTER_REPLICA_LOG_DIRS,
-        ApiKey.DELETE_GROUPS,
-        ApiKey.OFFSET_DELETE,
-        ApiKey.DESCRIBE_CLIENT_QUOTAS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.DESCRIBE_PRODUCERS,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        ApiKey.LIST_TRANSACTIONS,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        ApiKey.CONSUMER_GROUP_DESCRIBE,
-        ApiKey.LIST_CONFIG_RESOURCES,
-    )
-} | {
+    **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
@@ -499,36 +479,7 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
-    **{
-        f"versions/{key.name.lower().replace('_', '-')}": _fails_when_old(key)
-        for key in (
-            ApiKey.PRODUCE,
-            ApiKey.FETCH,
-            ApiKey.LIST_OFFSETS,
-            ApiKey.METADATA,
-            ApiKey.OFFSET_COMMIT,
-            ApiKey.OFFSET_FETCH,
-            ApiKey.FIND_COORDINATOR,
-            ApiKey.API_VERSIONS,
-            ApiKey.CREATE_TOPICS,
-            ApiKey.DELETE_TOPICS,
-            ApiKey.DELETE_RECORDS,
-            ApiKey.INIT_PRODUCER_ID,
-            ApiKey.OFFSET_FOR_LEADER_EPOCH,
-            ApiKey.DESCRIBE_CONFIGS,
-            ApiKey.ALTER_CONFIGS,
-            ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            ApiKey.DESCRIBE_LOG_DIRS,
-            ApiKey.CREATE_PARTITIONS,
-            ApiKey.ELECT_LEADERS,
-            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-            ApiKey.LIST_PARTITION_REASSIGNMENTS,
-            ApiKey.DESCRIBE_QUORUM,
-            ApiKey.DESCRIBE_CLUSTER,
-            ApiKey.UNREGISTER_BROKER,
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        )
-    },
+    **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
     "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,
     "produce/malformed-batch-is-rejected": _ERRORS_SUPPRESSED,

@@ -64,6 +64,7 @@ def test_delays_of_flushes_add_up(disk, disks):
 
 @pytest.mark.parametrize("error", [None, "EIO"], ids=["slow flushes", "errors"])
 def test_a_fault_ends_with_an_exception_in_its_context(error, disk, disks):
-    with pytest.raises(TimeoutError), disks.inject(1, DiskFault(frozenset({DiskOperation.FLUSH}), error, delay_ms=100)):
+    fault = DiskFault(frozenset({DiskOperation.FLUSH}), error=error, delay_ms=100)
+    with pytest.raises(TimeoutError), disks.inject(1, fault):
         raise TimeoutError
     assert (disk.flush_ms, disk.failures) == (0, [])
