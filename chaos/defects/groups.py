@@ -1,11 +1,11 @@
 """Defects of the group coordinator: committed offsets. The broker does not implement group members yet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.group_coordinator import GroupCoordinator, Settled
+from reference_broker.core.group_coordinator import GroupCoordinator, Settled, Stable
 from reference_broker.core.group_offsets import Commit, GroupOffsets
 from reference_broker.core.handlers import offset_commit
 from reference_broker.core.replication.partition import Partition
@@ -54,6 +54,15 @@ def acknowledge_commits_at_once(
     """
     _append(self, offsets, commits, lambda *_: None, now)
     settled(ErrorCode.none, now)
+
+
+@_seeds(GroupCoordinator, "await_stable", "stable-offsets", source="KIP-447")
+def return_unstable_offsets(self: GroupCoordinator, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
+    """OffsetFetch with `require_stable` does not wait for the commits before it.
+
+    A consumer that continues for another one reads records again, although their commit succeeds afterwards.
+    """
+    settled({}, now)
 
 
 @_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
