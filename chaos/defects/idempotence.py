@@ -198,6 +198,8 @@ def give_one_id_to_all_waiting_producers(self: ProducerIdManager, now: Now) -> N
         producer_id, self._block = self._block[0], self._block[1:]
         while self._waiting:
             self._waiting.popleft()(producer_id, now)
+    else:
+        self._request_next_block(now)
 
 
 @_seeds(ProducerIdManager, "_handle_allocate_producer_ids_response", "exception")
