@@ -7,7 +7,7 @@ from typing import Final
 from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.administration import AdminRequest
 from fixtures.clients.messages import ApiKey
-from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION
+from fixtures.clients.outcomes import NETWORK_EXCEPTION, NOT_CONTROLLER, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION
 from fixtures.clients.stage import Event, Task
 from fixtures.faults.context import Administration
 from fixtures.targets.controls import MembershipControl
@@ -17,7 +17,7 @@ _RESPONSE_TIMEOUT_S: Final = 3.0
 _RETRY_BACKOFF_S: Final = 0.3
 _ATTEMPTS_MAX: Final = 60
 """Maximum number of attempts of a request that must succeed; each attempt sends it to one node after the other."""
-_NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CONTROLLER", UNSUPPORTED_VERSION})
+_NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, NOT_CONTROLLER, UNSUPPORTED_VERSION})
 
 
 class LiveAdministration(Administration):

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, unknown, violation
 from conformance.concurrent.topic_history import NEVER_NS, Fault, PartitionView, Row, TopicHistory, topic_histories
+from fixtures.clients.outcomes import NETWORK_EXCEPTION, NOT_CONTROLLER, REQUEST_TIMED_OUT
 from linearizability.history.reader import History
 
 _OPERATION_ERRORS = {"_in_old_epoch": "FENCED_LEADER_EPOCH", "_in_epoch_to_come": "UNKNOWN_LEADER_EPOCH"}
 """Expected errors by the suffix of the operation's name."""
-_NO_RESPONSE = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
+_NOT_PROCESSED = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, NOT_CONTROLLER})
+"""Errors of requests that no controller is known to have processed. Before KRaft, brokers do not forward requests."""
 
 
 def follower_takes_over(history: History) -> Sequence[HistoryFinding]:
@@ -86,7 +88,7 @@ def preferred_election_returns_right_error(history: History) -> Sequence[History
         first = next((view.leader for view in topic.partition() if view.leader is not None), None)
         for row in topic.calls("elect_preferred_leader"):
             expected = None if first is None else _expected_preferred_errors(topic, row, first)
-            if expected is None or row["error"] in _NO_RESPONSE:
+            if expected is None or row["error"] in _NOT_PROCESSED:
                 continue
             later = topic.after(row["complete_ns"])
             if row["error"] not in expected:
@@ -192,7 +194,7 @@ def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
     for topic in topic_histories(history):
         for row in topic.calls("elect_unclean_leader"):
             before, later = topic.before(row["invoke_ns"]), topic.after(row["complete_ns"] or NEVER_NS)
-            if before is None or before.leader is not None or row["error"] in _NO_RESPONSE:
+            if before is None or before.leader is not None or row["error"] in _NOT_PROCESSED:
                 continue
             seen = True
             leader = next((view for view in later if view.leader is not None), None)
@@ -260,7 +262,7 @@ def clients_with_other_epochs_are_rejected(history: History) -> Sequence[History
     for topic in topic_histories(history):
         for row in topic.operations:
             expected = _OPERATION_ERRORS.get("_in_" + row["f"].partition("_in_")[2])
-            if expected is None or row["error"] in _NO_RESPONSE:
+            if expected is None or row["error"] in _NOT_PROCESSED:
                 continue
             seen = seen or expected == "FENCED_LEADER_EPOCH"
             if row["error"] != expected:
@@ -298,7 +300,7 @@ def diverging_epoch_is_returned(history: History) -> Sequence[HistoryFinding]:
         own = [state for state in topic.states if state["topic"] == topic.name and state["leader_epoch"] is not None]
         ends = {(s["leader_epoch"], s["log_end_offset"]) for s in own if s["source"] == "offset_for_leader_epoch"}
         for state in topic.states:
-            if state["source"] != "diverging_epoch" or state["topic"] != topic.name or state["error"] in _NO_RESPONSE:
+            if state["source"] != "diverging_epoch" or state["topic"] != topic.name or state["error"] in _NOT_PROCESSED:
                 continue
             seen = True
             diverging = (state["leader_epoch"], state["log_end_offset"])

@@ -18,7 +18,8 @@ from conformance.trial import moves
 from conformance.trial.moves import Await, Begin, Move
 from fixtures import faults
 from fixtures.clients import administration
-from fixtures.clients.administration import Election
+from fixtures.clients.administration import AdminRequest, Election
+from fixtures.clients.outcomes import NOT_CONTROLLER
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.steps import Idle
 from fixtures.faults import Node, Role
@@ -197,7 +198,7 @@ class Nemesis:
             case moves.ElectLeader():
                 self._elect(move.election)
             case moves.UnregisterNewcomer():
-                self._any_client().administer(administration.unregister_broker(self._node(Role.NEWCOMER)))
+                self._administer(administration.unregister_broker(self._node(Role.NEWCOMER)))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
             case moves.MoveReplicas():
@@ -216,11 +217,19 @@ class Nemesis:
         leader.read_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
 
     def _elect(self, election: Election) -> None:
-        topic, client = self.context.topic, self._any_client()
+        topic = self.context.topic
         request = administration.elect_leaders(topic, _PARTITION, election, timeout_ms=_REQUEST_TIMEOUT_MS)
         is_unclean = election is Election.UNCLEAN
         with self.context.recorder.fault("election", topic, "unclean") if is_unclean else nullcontext():
-            client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
+            self._administer(request)
+
+    def _administer(self, request: AdminRequest) -> None:
+        """Send a request to one node after the other, until it is not rejected with NOT_CONTROLLER (before KRaft)."""
+        self._any_client()  # without a node that is up, no node can process it
+        self._wait_until(lambda: any(self._is_processed(client, request) for client in self._available_clients()))
+
+    def _is_processed(self, client: RecordedClient, request: AdminRequest) -> bool:
+        return client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS).error != NOT_CONTROLLER
 
     def _delete_records(self) -> None:
         leader = next((int(state.leader_id) for state in self._partition(self._any_client())), -1)
@@ -232,7 +241,7 @@ class Nemesis:
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
-        self._any_client().administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
+        self._administer(request)
         self._wait_until(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
         self._await_everywhere(
             lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))

@@ -21,7 +21,7 @@ from conformance.sequential.connections import advertised_controller
 from conformance.trial.phased_clients import Phase
 from conformance.trial.trial import Placement, Topic, Trial
 from fixtures.clients.broker_defaults import settings_to_pin
-from fixtures.clients.outcomes import UNSUPPORTED_VERSION
+from fixtures.clients.outcomes import NOT_CONTROLLER, UNSUPPORTED_VERSION
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.stage import Event, Stage, Task
@@ -40,7 +40,6 @@ READY_TIMEOUT_S = 30.0
 """Timeout until a new topic has all its leaders and full ISRs, and until the ISRs are full again after healing."""
 DRAIN_TIMEOUT_S = 30.0
 _RETRY_BACKOFF_S = 0.1
-_NOT_CONTROLLER = "NOT_CONTROLLER"
 """Before KRaft, the error of CreateTopics from a broker that is not the controller."""
 
 
@@ -133,7 +132,7 @@ class HistoryRun:
             assignments=self._assignments(settings, admin),
         )
         created = create(admin)
-        if created.error == _NOT_CONTROLLER:
+        if created.error == NOT_CONTROLLER:
             with self.raw_client(advertised_controller(admin.connection(admin.node))) as controller:
                 created = create(controller)
         if created.outcome is not Outcome.OK:

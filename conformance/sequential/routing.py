@@ -30,6 +30,7 @@ from conformance.sequential.steps import (
 from conformance.sequential.symbols import ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey, api_name, request_schema
+from fixtures.clients.outcomes import NOT_CONTROLLER
 from fixtures.clients.raw import RawClient, RawClientError, UnsupportedApi
 from fixtures.targets.target import Node
 
@@ -67,8 +68,7 @@ _TRANSACTION_REQUESTS: Final = frozenset(
 _FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
 """The feature (KIP-584) without which a broker rejects an API that it advertises."""
 LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
-_NOT_CONTROLLER: Final = "NOT_CONTROLLER"
-_NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", _NOT_CONTROLLER})
+_NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", NOT_CONTROLLER})
 
 
 class NotReady(Exception):  # noqa: N818
@@ -116,7 +116,7 @@ class Routing:
             self._deleted.discard(step.topic)
         deadline = self._transport.monotonic() + timeouts.READY_TIMEOUT_S
         while not_ready & _errors(response := self.request(step)) and self._transport.monotonic() < deadline:
-            if _NOT_CONTROLLER in _errors(response):
+            if NOT_CONTROLLER in _errors(response):
                 self._connections.find_controller()
             self._transport.sleep(timeouts.RETRY_DELAY_S)
         return response
