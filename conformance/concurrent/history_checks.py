@@ -7,10 +7,10 @@ history without a cut link does not test an ISR that shrinks.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.concurrent.topic_history import rows_of
+from conformance.concurrent.topic_history import Row, rows_of
 from linearizability.history.reader import History
 from linearizability.judgement import Verdict
 
@@ -65,56 +65,72 @@ def reads_ascend(history: History) -> Sequence[HistoryFinding]:
 
 
 def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
-    """Check that every record is read below the high watermark of its response, and below each later end offset.
+    """Check that every record is read below each later high watermark of a Fetch response, and each later end offset.
 
-    An end offset is later if it was requested after the read had completed. The check is valid only for a history
-    without faults and with one leader.
+    Later means that it was requested after the read had completed. The high watermark of the same response says
+    nothing: Kafka notes it before it reads the records, and a follower's fetch may advance it in between. The check is
+    valid only for a history without faults and with one leader.
     """
     operations = {row["op_id"]: row for row in rows_of(history, "operations")}
-    watermarks: dict[tuple[int, str, int], int] = {
-        (row["op_id"], row["topic"], row["partition"]): row["high_watermark"]
-        for row in rows_of(history, "positions")
-        if row["high_watermark"] is not None
-    }
-    ends = _end_offsets(history)
+    ends = _end_offsets(history, operations)
     found = []
     seen = False
     for read in _reads(history):
-        partition = (read["topic"], read["partition"])
-        place = f"offset {read['offset']} of {read['topic']}-{read['partition']} (op {read['op_id']})"
-        watermark = watermarks.get((read["op_id"], *partition))
-        seen = seen or watermark is not None
-        if watermark is not None and read["offset"] >= watermark:
-            found.append(violation(read["topic"], f"{place} came with a high watermark of {watermark}"))
-        end = _lowest_end_after(ends[partition], operations[read["op_id"]]["complete_ns"])
-        if end is not None and read["offset"] >= end:
-            found.append(violation(read["topic"], f"{place} was read before ListOffsets returned the end offset {end}"))
-    return found or ([] if seen else [unknown("no fetch returned a record and a high watermark")])
+        end = _lowest_end_after(ends[read["topic"], read["partition"]], operations[read["op_id"]]["complete_ns"])
+        seen = seen or end is not None
+        if end is not None and read["offset"] >= end.offset:
+            place = f"offset {read['offset']} of {read['topic']}-{read['partition']} (op {read['op_id']})"
+            found.append(violation(read["topic"], f"{place} was read before {end.source} {end.offset}"))
+    return found or ([] if seen else [unknown("no end offset or high watermark was requested after a read")])
 
 
-def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, int]]]:
-    """Return for each partition the times of its ListOffsets requests, ascending, each with an end offset.
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end offset, when it was requested, and in which response it was returned."""
 
-    The end offset is the lowest one that this request or a later one returned.
-    """
-    ends: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    for row in sorted(rows_of(history, "states"), key=lambda row: -row["asked_ns"]):
-        if row["source"] == "list_offsets" and row["high_watermark"] is not None:
-            later = ends[row["topic"], row["partition"]]
-            later.append(
-                (row["asked_ns"], min(row["high_watermark"], later[-1][1] if later else row["high_watermark"]))
-            )
+    requested_ns: int
+    offset: int
+    source: str
+
+
+def _end_offsets(history: History, operations: Mapping[int, Row]) -> Mapping[tuple[str, int], list[_End]]:
+    """Return for each partition its requests of end offsets by time, each with the lowest end of it and later ones."""
+    rows: list[tuple[tuple[str, int], _End]] = [
+        (
+            (row["topic"], row["partition"]),
+            _End(row["asked_ns"], row["high_watermark"], "ListOffsets returned the end offset"),
+        )
+        for row in rows_of(history, "states")
+        if row["source"] == "list_offsets" and row["high_watermark"] is not None
+    ]
+    rows += [
+        (
+            (row["topic"], row["partition"]),
+            _End(
+                operations[row["op_id"]]["invoke_ns"],
+                row["high_watermark"],
+                "another Fetch returned the high watermark",
+            ),
+        )
+        for row in rows_of(history, "positions")
+        if row["high_watermark"] is not None
+    ]
+    ends: defaultdict[tuple[str, int], list[_End]] = defaultdict(list)
+    for partition, end in sorted(rows, key=lambda row: -row[1].requested_ns):
+        later = ends[partition]
+        lowest = min([end, *later[-1:]], key=lambda each: each.offset)
+        later.append(replace(lowest, requested_ns=end.requested_ns))
     for each in ends.values():
         each.reverse()
     return ends
 
 
-def _lowest_end_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> int | None:
+def _lowest_end_after(ends: Sequence[_End], at_ns: int | None) -> _End | None:
     """Return the lowest end offset that was requested after a time; None if there is none, or the time is unknown."""
     if at_ns is None:
         return None
-    index = bisect_right(ends, at_ns, key=lambda end: end[0])
-    return ends[index][1] if index < len(ends) else None
+    index = bisect_right(ends, at_ns, key=lambda end: end.requested_ns)
+    return ends[index] if index < len(ends) else None
 
 
 def acknowledged_offsets_are_unique(history: History) -> Sequence[HistoryFinding]:

@@ -140,8 +140,8 @@ ROWS = (
     ),
     RequirementRow(
         id="fetch/never-above-high-watermark",
-        text="A consumer gets no record at or above the high watermark in the same Fetch response, and none at or "
-        "above an end offset that ListOffsets returns later.",
+        text="A consumer gets no record at or above the high watermark of a later Fetch response, nor at or above an "
+        "end offset that ListOffsets returns later.",
         sources=(REPLICATION,),
         scripts=_watermark_readers,
         history_checks=always(reads_stay_below_watermark),

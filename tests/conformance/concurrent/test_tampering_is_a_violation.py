@@ -136,7 +136,7 @@ def test_a_tampering_is_a_violation(requirement, broker, tmp_path):
     assert finding.reason
     violations = {each.name for each in finding.judgement.anomalies if each.verdict is Verdict.VIOLATION}
     if anomaly is None:
-        assert "came with a high watermark of" in finding.reason
+        assert "was read before another Fetch returned the high watermark" in finding.reason
     else:
         assert anomaly in violations, finding.reason
     assert not finding.flaky
