@@ -241,6 +241,18 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
+        id="configs/unknown-resource-is-not-described",
+        level=Level.MUST,
+        text="DescribeConfigs returns UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist, "
+        "INVALID_TOPIC_EXCEPTION for an illegal name of a topic, and INVALID_REQUEST for a broker other than the one "
+        "that receives the request. An error of one resource leaves the others. A resource type that does not exist "
+        "returns INVALID_REQUEST.",
+        sources=(sources.KIP_133, sources.KIP_226),
+        check=sequential(script(CreateTopic(), *rejections.UNKNOWN_RESOURCES), _ERRORS),
+        needs=_TOPICS,
+        since=KRAFT,
+    ),
+    Requirement(
         id="configs/defaults-are-those-of-kafka",
         level=Level.SHOULD,
         text="A setting whose source is DEFAULT_CONFIG has the default of Apache Kafka's documentation.",

@@ -275,3 +275,22 @@ OPERATIONS: Final = tuple(
     _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, ((kind, name, changes),), error)
     for error, kind, name, changes in _OPERATIONS
 )
+
+
+def _described(*resources: tuple[str, int, str]) -> RawRequest:
+    named = tuple({"resource_type": kind, "resource_name": name} for _, kind, name in resources)
+    errors = tuple(error for error, _, _ in resources)
+    return RawRequest(ApiKey.DESCRIBE_CONFIGS, {"resources": named}, errors)
+
+
+UNKNOWN_RESOURCES: Final = (
+    _described(
+        ("NONE", _TOPIC, "trial"),
+        ("UNKNOWN_TOPIC_OR_PARTITION", _TOPIC, "trial-none"),
+        *((_INVALID_NAME, _TOPIC, name) for name in (".", "", "a b")),
+        ("NONE", _BROKER, ""),
+        *(("INVALID_REQUEST", _BROKER, name) for name in (str(UNKNOWN_BROKER), "abc", "-1")),
+    ),
+    _described(("INVALID_REQUEST", _NO_RESOURCE, "trial")),
+)
+"""Resources that exist, and others that do not, in one request; and a type that does not exist."""

@@ -626,6 +626,7 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _drops_validate_only)),
     "configs/alter-configs-replaces-all": Planted(altered_requests("AlterConfigs", _only_validates)),
     "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
+    "configs/unknown-resource-is-not-described": Planted(suppressed_errors("DescribeConfigs")),
     "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _defaults_to_one_day)),
     "reassignment/replicas-are-moved": Planted(
         altered_requests(

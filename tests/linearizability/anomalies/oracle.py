@@ -216,20 +216,7 @@ class Log(RecordAnomalies, ResponseAnomalies):
     """A topic partition of one topic id, with its anomalies."""
 
     def judge(self):
-        self.phantom_read()
-        self.corrupt_record()
+        self.judge_records()
         if not self.ambiguous:
-            self.lost_write_and_unseen()
-            self.divergent_offset()
-            self.duplicate()
-            self.offset_mismatch()
-            self.producer_order()
-            self.realtime_order()
-            self.aborted_read()
-            self.precommitted_read()
-            self.end_offsets()
-            self.read_above_watermark()
-            self.epoch_regress()
-            self.leaders()
-            self.polls()
+            self.judge_responses()
             judge_groups(self)

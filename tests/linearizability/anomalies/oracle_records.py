@@ -10,6 +10,19 @@ RESTART = re.compile("kill|shutdown|down|power|wipe|disk (?!slow)")
 
 
 class RecordAnomalies(LogFacts):
+    def judge_records(self):
+        self.phantom_read()
+        self.corrupt_record()
+        if not self.ambiguous:
+            self.lost_write_and_unseen()
+            self.divergent_offset()
+            self.duplicate()
+            self.offset_mismatch()
+            self.producer_order()
+            self.realtime_order()
+            self.aborted_read()
+            self.precommitted_read()
+
     def lost_write_and_unseen(self):
         for r in self.all.values():
             lost = False

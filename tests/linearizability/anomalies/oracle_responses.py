@@ -7,6 +7,13 @@ from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER, LogFacts
 
 
 class ResponseAnomalies(LogFacts):
+    def judge_responses(self):
+        self.end_offsets()
+        self.read_above_watermark()
+        self.epoch_regress()
+        self.leaders()
+        self.polls()
+
     def end_offsets(self):
         for s in self.ends():
             missed = [
