@@ -43,6 +43,7 @@ from reference_broker.core.handlers import (
     find_coordinator,
     forward_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_commit,
@@ -101,6 +102,7 @@ BROKER_APIS = _table(
         _forwarded(55, 0, 2),
         Api(60, 0, 2, describe_cluster.handle),
         _forwarded(64, 0, 0),
+        Api(74, 0, 1, list_config_resources.handle),
         Api(75, 0, 0, describe_topic_partitions.handle),
     )
 )

@@ -263,6 +263,41 @@ def test_a_reassignment_moves_the_records():
     assert cluster.request(2, "ListPartitionReassignments", 0, topics=None).topics == ()
 
 
+# Resources with configurations
+
+
+def resources(cluster, version, **fields):
+    response = cluster.request(1, "ListConfigResources", version, **fields)
+    return response.error_code, [(each.resource_type, each.resource_name) for each in response.config_resources]
+
+
+BROKERS = [(4, "1"), (4, "2"), (4, "3")]
+LOGGERS = [(8, "1"), (8, "2"), (8, "3")]
+TOPICS = [(2, "orders"), (2, "returns")]
+
+
+@pytest.mark.parametrize(
+    ("types", "listed"),
+    [
+        ((), [*LOGGERS, *BROKERS, *TOPICS]),
+        ((2, 4, 2), [*BROKERS, *TOPICS]),
+        ((8,), LOGGERS),
+        ((16, 32), []),
+    ],
+)
+def test_resources_of_the_requested_types_are_listed(steady, types, listed):
+    assert resources(steady, 1, resource_types=types) == (ErrorCode.none, listed)
+
+
+@pytest.mark.parametrize("types", [(0,), (2, 77), (-1,)])
+def test_resources_of_unsupported_types_are_rejected(steady, types):
+    assert resources(steady, 1, resource_types=types) == (ErrorCode.unsupported_version, [])
+
+
+def test_version_0_lists_client_metrics_only(steady):
+    assert resources(steady, 0) == (ErrorCode.none, [])
+
+
 # Log directories
 
 
