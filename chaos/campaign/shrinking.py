@@ -18,7 +18,9 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+from conformance.trial.limits import check_limits
 from conformance.trial.trial import Trial
+from conformance.value_json import NotAValueError
 
 Path = tuple[str | int, ...]
 """Path of a part of a trial: names of fields and indexes in tuples."""
@@ -82,7 +84,7 @@ class Shrinker:
     def try_smaller(self, wanted: Trial) -> bool:
         """Run a candidate once, and continue with it if it shows the same violation; return whether it does."""
         candidate = self.prepared(wanted)
-        if candidate is None or candidate == self.trial:
+        if candidate is None or candidate == self.trial or not _is_valid(candidate):
             return False
         if candidate not in self.known:
             if not self.may_run(self.runs):
@@ -140,6 +142,15 @@ class Shrinker:
             rounded = value - value % unit
             if rounded == value or (rounded > rejected and self.try_smaller(_put(self.trial, path, rounded))):
                 return
+
+
+def _is_valid(candidate: Trial) -> bool:
+    """Whether the trial can be saved and read again. Two topics, for example, have different names."""
+    try:
+        check_limits(candidate)
+    except NotAValueError:
+        return False
+    return True
 
 
 def all_parts(shrinker: Shrinker) -> None:

@@ -67,7 +67,7 @@ def reads_ascend(history: History) -> Sequence[HistoryFinding]:
 def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
     """Check that every record is read below each later high watermark of a Fetch response, and each later end offset.
 
-    Later means that it was requested after the read had completed. The high watermark of the same response says
+    Later means that it was requested after the read had completed. The high watermark of the same response shows
     nothing: Kafka notes it before it reads the records, and a follower's fetch may advance it in between. The check is
     valid only for a history without faults and with one leader.
     """

@@ -43,6 +43,13 @@ def test_only_steps_that_the_violation_needs_are_left():
         assert found.runs < 150
 
 
+def test_a_smaller_trial_can_be_read_again():
+    """Both names with their default would be valid values of a field, and no valid trial."""
+    trial = Trial(topics=(Topic("x", partitions=2), Topic("y")))
+    found = small(trial, lambda candidate: len(candidate.topics) == 2)
+    assert found.trial == Trial(topics=(Topic(), Topic("y")))
+
+
 def test_no_trial_runs_twice_and_the_limit_of_runs_holds():
     ran = []
 

@@ -14,6 +14,7 @@ from fixtures.clients.steps import (
     SendBatches,
 )
 from fixtures.faults import (
+    Configure,
     Damage,
     DamageDisk,
     Elect,
@@ -92,6 +93,22 @@ SCRIPTS = {
         schedule=(
             Timed(at_ms=0, fault=PowerCut(nodes=(1,), after_writes=0), for_ms=2_000),
             Timed(at_ms=1_000, fault=Wipe(node=1), for_ms=500),
+        ),
+    ),
+    "a leader replaces records by a snapshot that no other running node has": Trial(
+        seed=5,
+        cluster=ClusterSettings(
+            properties=(
+                ("metadata.log.max.record.bytes.between.snapshots", "72"),
+                ("metadata.max.retention.bytes", "500"),
+            )
+        ),
+        topics=(Topic(properties=(("segment.index.bytes", "12"),)), Topic(name="b")),
+        clients=(Producer(steps=(SendBatches(batches=3, pause_ms=1_000),)),),
+        schedule=(
+            Timed(at_ms=0, fault=PowerCut(after_writes=46), for_ms=2_000),
+            Timed(at_ms=1_000, fault=Configure(name="max.message.bytes", value="100000")),
+            Timed(at_ms=0, fault=Configure(name="retention.ms", value="100000")),
         ),
     ),
     "a replica among many is checked in its turn, and counts with its current state": Trial(
