@@ -74,7 +74,8 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
         if request.api_key == _LIST_OFFSETS:
             _check_end(request, requested, returned, partition)
             if requested.timestamp >= 0 and mirror is not None:
-                _check_time(requested.timestamp, returned.offset, partition, mirror)
+                end_offset = _end_offset(request, partition)
+                _check_time(requested.timestamp, returned.offset, end_offset, partition, mirror)
         elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
             _check_epoch_end(partition, mirror, requested.leader_epoch, returned.leader_epoch, returned.end_offset)
         elif mirror is not None and request.api_key == _FETCH:
@@ -138,19 +139,23 @@ def _check_isr(broker: Broker, body: Any, returned: Any, partition: Partition) -
         raise _violated("isr-response", partition, f"{returned.error_code.name} with the ISR {members}, for {demanded}")
 
 
+def _end_offset(request: Request, partition: Partition) -> int:
+    """Return the end of what ListOffsets returns: the high watermark for consumers, the log end for all others."""
+    return partition.high_watermark if request.body.replica_id == _CONSUMER else partition.log.log_end_offset
+
+
 def _check_end(request: Request, requested: Any, returned: Any, partition: Partition) -> None:
     if requested.timestamp == _EARLIEST and returned.offset != partition.log_start_offset:
         detail = f"the log start is returned as {returned.offset}, and is {partition.log_start_offset}"
         raise _violated("offset-response", partition, detail)
     if requested.timestamp != _LATEST:
         return
-    is_consumer = request.body.replica_id == _CONSUMER
-    end_offset = partition.high_watermark if is_consumer else partition.log.log_end_offset
+    end_offset = _end_offset(request, partition)
     epoch = getattr(returned, "leader_epoch", partition.leader_epoch)
     if returned.offset != end_offset or epoch != partition.leader_epoch:
         actual, expected = (returned.offset, epoch), (end_offset, partition.leader_epoch)
         raise _violated("offset-response", partition, f"end and epoch are returned as {actual}, and are {expected}")
-    if is_consumer and returned.offset < partition.epoch_start_offset:
+    if request.body.replica_id == _CONSUMER and returned.offset < partition.epoch_start_offset:
         detail = f"the end is returned as {returned.offset}, before the epoch begins at {partition.epoch_start_offset}"
         raise _violated("offset-response", partition, detail)
 
@@ -163,8 +168,8 @@ def _check_unavailable(request: Request, returned: Any, partition: Partition) ->
         raise _violated("offset-response", partition, f"{detail} {ends}")
 
 
-def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:
-    """Check the offset of a timestamp: it is in the first committed batch with a record at or after that time.
+def _check_time(timestamp_ms: int, offset: int, end_offset: int, partition: Partition, mirror: LogMirror) -> None:
+    """Check the offset of a timestamp: it is in the first batch below an end with a record at or after that time.
 
     If the log start offset is inside that batch, the record may be below the log start, and any result is permitted.
     """
@@ -174,7 +179,7 @@ def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: Lo
             break
         if header.max_timestamp_ms >= timestamp_ms:
             first = header
-    if first is None or first.base_offset >= partition.high_watermark:
+    if first is None or first.base_offset >= end_offset:
         is_valid = offset < 0
     else:
         is_valid = first.base_offset <= offset <= first.last_offset or first.base_offset < partition.log_start_offset
