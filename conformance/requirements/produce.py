@@ -118,16 +118,13 @@ REQUIREMENTS: Final = (
         id="produce/invalid-acks-are-rejected",
         level=Level.MUST,
         text="A Produce with acks other than -1, 0 and 1 is rejected with INVALID_REQUIRED_ACKS and base offset -1, "
-        "and nothing is appended. For a partition that does not exist the error is UNKNOWN_TOPIC_OR_PARTITION, or "
-        "UNKNOWN_TOPIC_ID in the versions that name topics by id.",
+        "and nothing is appended.",
         sources=(sources.PRODUCER_ACKS, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
                 CreateTopic(),
                 many(produces(acks=st.sampled_from([-1, 1, 2, -2, 3, 32767]))),
                 produces(acks=st.integers(2, 32767)),
-                produces(acks=st.just(2), topic=st.just("trial-none")),
-                produces(acks=st.just(2), partition=st.just(1000)),
                 Fetch(),
             ),
             _PRODUCED | _LOG,
