@@ -217,6 +217,7 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
                 many(st.builds(OffsetCommit, _OFFSETS, group=_GROUPS).map(OnEveryBroker), at_most=3),
                 *map(OnEveryBroker, every_version(OffsetFetch())),
+                OnEveryBroker(OffsetFetch(topic=None, version=2)),
                 OffsetFetch(),
             ),
             judges("served_by", "other_errors", of=OnEveryBroker) | judges("error", "committed_offset", of=OffsetFetch),

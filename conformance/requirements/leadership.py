@@ -107,6 +107,7 @@ REQUIREMENTS: Final = (
                 *_moved(2, 1),
                 On(3, Fetch()),
                 On(3, Produce((Batch((Record(b"x"),)),))),
+                On(3, Produce((Batch((Record(b"x"),)),), version=10)),
             ),
             judges("error", "current_leader", "endpoints", of=Produce)
             | judges("error", "current_leader", "endpoints", of=Fetch),

@@ -186,6 +186,7 @@ REQUIREMENTS: Final = (
                 ),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3, ("trial-b", 1)),
+                DescribeTopicPartitions(("trial-b", "trial-a"), 2),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 0),
                 DescribeTopicPartitions(("trial-none",)),
                 *rejections.BAD_CURSORS,

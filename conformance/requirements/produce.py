@@ -52,6 +52,13 @@ def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
     return CreateTopic(topic, configs=settings), Produce((batch,), topic), Fetch(topic=topic)
 
 
+def _oversize_when_decompressed(topic: str) -> tuple[Step, ...]:
+    """Return the steps that produce a batch that exceeds max.message.bytes only while the broker recompresses it."""
+    settings = (_FOREVER, ("max.message.bytes", "1000"), ("compression.type", "lz4"))
+    batch = Batch((Record(b"x" * 5000),), Compression.GZIP)
+    return CreateTopic(topic, configs=settings), Produce((batch,), topic), Fetch(topic=topic)
+
+
 def _stored_as(codec: str) -> tuple[Step, ...]:
     """Return the steps that create a topic with a codec, produce a batch with another codec, and fetch the topic."""
     topic = f"trial-{codec}"
@@ -167,6 +174,7 @@ REQUIREMENTS: Final = (
                 Fetch(),
                 *_sized_exactly("trial-exact", 0),
                 *_sized_exactly("trial-less", -1),
+                *_oversize_when_decompressed("trial-packed"),
             ),
             _PRODUCED | _LOG,
             cost=2,

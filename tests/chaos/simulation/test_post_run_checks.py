@@ -118,6 +118,7 @@ DEFECTS = (
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
+    ("a configuration of a broker, of all, and back", ReplicaManager, "_reconfigure", nothing),
     ("unusual requests of clients", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("unusual requests of clients", produce, "_has_transactional_records", is_any_transactional),
     ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),

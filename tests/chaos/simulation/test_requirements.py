@@ -72,6 +72,10 @@ def no_leader(leaders, *_args):
     return leaders._request.replies.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 
 
+def topic_limit(config):
+    return config.max_message_bytes
+
+
 def not_available(*_args):
     raise ControllerError(ErrorCode.preferred_leader_not_available)
 
@@ -95,6 +99,7 @@ DEFECTS = (
     ("produce/malformed-batch-is-rejected", append_validation, "_check_header", nothing),
     ("produce/malformed-batch-is-rejected", append_validation, "_check_count", lambda *_: iter(())),
     ("produce/malformed-batch-is-rejected", produce, "_has_transactional_records", lambda _: False),
+    ("produce/oversize-batch-is-rejected", append_validation, "decompressed_max_bytes", topic_limit),
     ("produce/early-timestamp-is-rejected", append_validation, "_has_doubtful_timestamp", lambda *_: False),
     ("idempotence/incomplete-producer-id-is-rejected", init_producer_id, "_error_response", producer_seven),
     ("configs/bad-broker-change-is-rejected", forward_alter_configs, "_check_broker", nothing),
@@ -112,6 +117,7 @@ DEFECTS = (
     ("admin/partitions-are-added", create_partitions, "_plan", lambda *_: []),
     ("leadership/preferred-leader-is-elected", Elections, "elect_leader", not_available),
     ("leadership/current-leader-is-returned", CurrentLeaders, "current_leader", no_leader),
+    ("leadership/current-leader-is-returned", produce, "_CURRENT_LEADER_MIN_VERSION", 11),
 )
 """For each defect: the violated requirement, the owner and name of the attribute, and its replacement."""
 
