@@ -9,7 +9,7 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
-from reference_broker.core.handlers import delete_records, fetch
+from reference_broker.core.handlers import fetch
 from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.log.loading import SegmentLoader
@@ -227,23 +227,8 @@ def start_unattached(self, election, now):
     return Unattached(election.epoch, election.leader_id, election.voted, self._first_election_deadline_ms(now))
 
 
-def respond_to_no_delayed_fetch(original):
-    def on_transition(self):
-        self._delayed_fetches = []
-        original(self)
-
-    return on_transition
-
-
 def restart_the_fetch_timeout(self, state, now):
     state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
-
-
-def report_no_timeout(self, _now, changed_key):
-    is_complete = self.is_settled() or changed_key is None
-    if is_complete:
-        self.broker.runtime.respond(self.request, self.response())
-    return is_complete
 
 
 def record_a_diverging_fetch(original):
@@ -258,21 +243,6 @@ def record_a_diverging_fetch(original):
 
 BROKER_DEFECTS = (
     Defect("quorum-has-fetched", KafkaRaftClient, "_reset_fetch_timeout", restart_the_fetch_timeout, faults=0),
-    Defect(
-        "no-leftovers",
-        KafkaRaftClient,
-        "_on_transition",
-        respond_to_no_delayed_fetch(KafkaRaftClient._on_transition),
-        kinds=("stop",),
-    ),
-    Defect(
-        "delete-response",
-        delete_records._DelayedDeleteRecords,
-        "try_complete",
-        report_no_timeout,
-        kinds=("isolate",),
-        for_ms=4_000,
-    ),
     Defect(
         "fetch-agrees",
         fetch,
