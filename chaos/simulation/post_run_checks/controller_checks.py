@@ -317,9 +317,12 @@ def _envelopes(state: ClusterState) -> Any:
 
 def _to_standby(state: ClusterState) -> Any:
     """Return requests that only the active controller, or the leader of the quorum, can process."""
+    delete = schema_for_nodes(_DELETE_TOPICS)
+    gone = delete.DeleteTopicState(name=NOWHERE, topic_id=None)
     return [
         *(request for request in _from_unregistered_brokers(state)[:5]),
         _registration(state),
+        delete.DeleteTopicsRequest(topics=(gone,), timeout=_TIMEOUT),
         _envelopes(state)[0],
         fetch(state),
     ]
@@ -347,6 +350,6 @@ CHECKS: Final = (
         "requests that a standby rejects",
         Receiver.STANDBY,
         _to_standby,
-        always(*("NOT_CONTROLLER",) * 7, NONE, "NOT_LEADER_OR_FOLLOWER"),
+        always(*("NOT_CONTROLLER",) * 8, NONE, "NOT_LEADER_OR_FOLLOWER"),
     ),
 )

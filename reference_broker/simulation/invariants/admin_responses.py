@@ -11,6 +11,7 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 |                            | racks as possible, and the first one is on an unfenced broker                          |
 | AlterPartitionReassign-    | the partition has all replicas of the target; every other replica is being removed or  |
 | ments                      | is removed. A cancelled reassignment has removed the replicas that it added (KIP-455). |
+|                            | Only if all replicas in sync are such replicas, a cancellation may be rejected.        |
 |                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
 |                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
 |                            | (`changePartitionReassignment`). If the request forbids a change of the replication    |
@@ -121,6 +122,9 @@ def _compare_reassignments(decision: Decision) -> Iterator[Comparison]:
             where, target = f"{topic.name}-{part.partition_index}", requested[topic.name, part.partition_index].replicas
             if part.error_code is not ErrorCode.none:
                 yield f"{where}: after an error", after, before
+                if target is None and before is not None and _is_reassigned(before):
+                    others = set(before.isr) - set(before.adding_replicas)
+                    yield f"{where}: others in sync when a cancellation is rejected", others, set()
             if before is not None and target is not None and not getattr(decision.request, _MAY_CHANGE_FACTOR, True):
                 is_changed = len(target) != len(set(before.replicas) - set(before.removing_replicas))
                 is_rejected = part.error_code is ErrorCode.invalid_replication_factor

@@ -1,6 +1,6 @@
 """Connection of the quorum's invariants to the nodes of a cluster: their state changes, requests and responses.
 
-Two invariants are checked here:
+Three invariants are checked here:
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
@@ -9,6 +9,8 @@ Two invariants are checked here:
 |                       | known, as Candidate if it had voted for itself, else as Unattached                          |
 |                       | (`QuorumState.initialize`). If its election timeout has expired already, it is Prospective. |
 |                       | A single voter is not checked                                                               |
+| `quorum-has-fetched`  | a follower whose high watermark has advanced knows that its leader has responded to a       |
+|                       | fetch, and grants no more pre-votes (KIP-996)                                               |
 """
 
 import json
@@ -18,7 +20,7 @@ from uuid import UUID
 from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE, ElectionState
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, OffsetAndEpoch, VoteRequest
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
-from reference_broker.core.quorum.quorum_state import QuorumRole
+from reference_broker.core.quorum.quorum_state import Follower, QuorumRole
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.voters import ReplicaKey
 from reference_broker.core.tracer import QuorumFetchRecorded, QuorumRequestHandled, QuorumRequestReceived
@@ -73,6 +75,7 @@ class QuorumWatch(Observer):
             self.invariants.resumed(watched.node_id, now_ms)
         self._judge(lambda: self.invariants.on_change(watched.node_id, watched.quorum, now_ms))
         self._judge(lambda: _check_remembered(watched, watched.quorum))
+        _check_has_fetched(watched, watched.quorum)
 
     def check_everything(self, watched: Watched) -> None:
         """Check the whole log of a node: once, at the end."""
@@ -120,6 +123,15 @@ def _check_first_state(watched: Watched, quorum: KafkaRaftClient) -> None:
     if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # its timeout may have expired at once
         detail = f"node {local_id} starts as {quorum.state.role.value} with {election}, not as {expected.value}"
         raise InvariantViolation("quorum-starts-known", detail)
+
+
+def _check_has_fetched(watched: Watched, quorum: KafkaRaftClient) -> None:
+    """Check a follower whose high watermark has advanced since the last check, in the same state."""
+    state, high_watermark = quorum.state, quorum.high_watermark
+    has_advanced = state is watched.quorum_state and high_watermark > watched.quorum_high_watermark
+    if has_advanced and isinstance(state, Follower) and not state.has_fetched:
+        detail = f"node {watched.node_id} has fetched up to {high_watermark}, and may still grant pre-votes"
+        raise InvariantViolation("quorum-has-fetched", detail)
 
 
 def _check_remembered(watched: Watched, quorum: KafkaRaftClient) -> None:

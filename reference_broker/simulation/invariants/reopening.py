@@ -13,8 +13,8 @@ segment are deleted. Bytes after the last whole batch are truncated.
 
 When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
 last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
-one of the last indexes, with an index of no segment, with a part of a batch header at the end, and with a batch at the
-end that lacks its last byte.
+one of the last indexes, without the leader epochs, with an index of no segment, with a part of a batch header at the
+end, and with a batch at the end that lacks its last byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from functools import partial
 from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
-from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE, LEADER_EPOCH_FILE
 from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
@@ -153,6 +153,15 @@ def _delete_last_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
     return True
 
 
+def _delete_epochs(disk: MemoryDisk, directory: str) -> bool:
+    """Delete the leader epochs. Return False if there is no file."""
+    path = f"{directory}/{LEADER_EPOCH_FILE}"
+    if not disk.exists(path):
+        return False
+    disk.delete(path)
+    return True
+
+
 def _add_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
     """Add an index without a segment."""
     disk.append(f"{directory}/{_NO_SEGMENT:020d}{suffix}", b"")
@@ -182,6 +191,7 @@ _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
         "an index that names another batch": partial(_damage_last_entry, place=_OFFSET_END),
         "no last index": partial(_delete_last_index, suffix=INDEX_SUFFIX),
         "no last time index": partial(_delete_last_index, suffix=TIME_INDEX_SUFFIX),
+        "no leader epochs": _delete_epochs,
         "an index of no segment": partial(_add_index, suffix=INDEX_SUFFIX),
         "a time index of no segment": partial(_add_index, suffix=TIME_INDEX_SUFFIX),
         "a part of a header at the end": _tear_tail,

@@ -14,6 +14,8 @@
 | `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
 |                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
 | `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
+| `fetch-agrees`      | a leader does not record the fetch offset of a follower whose log diverges (KIP-595)          |
+| `delete-response`   | DeleteRecords returns no error only if the low watermark has reached the requested offset     |
 
 Most of these values depend on replicas that lag, on failovers and on logs of several segments. A response is compared
 only with the sender's own state, so the invariants also hold for a former leader that does not know its successor yet.
@@ -39,6 +41,7 @@ from reference_broker.simulation.invariants.watch import Replica, Watched
 _PRODUCE: Final = 0
 _FETCH: Final = 1
 _LIST_OFFSETS: Final = 2
+_DELETE_RECORDS: Final = 21
 _OFFSET_FOR_LEADER_EPOCH: Final = 23
 _CONSUMER: Final = -1
 _LATEST, _EARLIEST = -1, -2
@@ -55,10 +58,9 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
     :raises InvariantViolation: an invariant of the table is violated.
     """
     request, response = event.request, event.body
-    if request.api_key not in _TOPICS or watched.node is None or watched.node.broker is None:
+    is_for_broker = request.api_key in _TOPICS and not request.connection.is_controller  # else: `quorum_responses`
+    if not is_for_broker or watched.node is None or watched.node.broker is None:
         return
-    if request.connection.is_controller:
-        return  # `quorum_responses` checks these
     for requested, returned, partition in _pairs(watched, request, response):
         replica = watched.by_name.get(partition.key)
         mirror = replica.log if replica is not None and replica.partition is partition else None
@@ -78,8 +80,11 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
                 _check_time(requested.timestamp, returned.offset, end_offset, partition, mirror)
         elif request.api_key == _OFFSET_FOR_LEADER_EPOCH and mirror is not None:
             _check_epoch_end(partition, mirror, requested.leader_epoch, returned.leader_epoch, returned.end_offset)
+        elif request.api_key == _DELETE_RECORDS:
+            _check_low_watermark(requested, returned, partition)
         elif mirror is not None and request.api_key == _FETCH:
             _check_divergence(requested, returned, partition, mirror)
+            _check_not_recorded(request, requested, returned, partition, watched.machine.now.monotonic_ms)
             _check_records(requested, returned, partition, mirror)
             _record_caught_up(request, requested, returned, watched.by_name[partition.key], partition)
 
@@ -88,11 +93,12 @@ _TOPICS: Final = {
     _PRODUCE: ("topic_data", "responses"),
     _FETCH: ("topics", "responses"),
     _LIST_OFFSETS: ("topics", "topics"),
+    _DELETE_RECORDS: ("topics", "topics"),
     _OFFSET_FOR_LEADER_EPOCH: ("topics", "topics"),
 }
 """Names of the fields with the topics of a request, and of its response."""
 _PARTITIONS: Final = {_PRODUCE: ("partition_data", "partition_responses", "index")}
-_INDEX: Final = {_LIST_OFFSETS: "partition_index"}
+_INDEX: Final = {_LIST_OFFSETS: "partition_index", _DELETE_RECORDS: "partition_index"}
 
 
 def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
@@ -245,6 +251,22 @@ def _check_divergence(requested: Any, returned: Any, partition: Partition, mirro
     if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
         detail = f"no divergence of epoch {epoch} below {requested.fetch_offset}, between {before} and {at}"
         raise _violated("epoch-response", partition, detail)
+
+
+def _check_not_recorded(request: Request, requested: Any, returned: Any, partition: Partition, now_ms: int) -> None:
+    state, diverging = getattr(request.body, "replica_state", None), getattr(returned, "diverging_epoch", None)
+    if state is None or diverging is None or diverging.epoch < 0 or state.replica_id not in partition.followers:
+        return
+    follower = partition.followers[state.replica_id]
+    if (follower.end_offset, follower.last_fetch_ms) == (requested.fetch_offset, now_ms):
+        detail = f"the log of {state.replica_id} diverges, and its end is recorded as {follower.end_offset}"
+        raise _violated("fetch-agrees", partition, detail)
+
+
+def _check_low_watermark(requested: Any, returned: Any, partition: Partition) -> None:
+    if returned.low_watermark < max(requested.offset, 0):
+        detail = f"records below {requested.offset} are deleted, with the low watermark {returned.low_watermark}"
+        raise _violated("delete-response", partition, detail)
 
 
 def _check_records(requested: Any, returned: Any, partition: Partition, mirror: LogMirror) -> None:

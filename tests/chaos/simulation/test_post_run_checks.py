@@ -16,7 +16,16 @@ from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Pause, Role
 from reference_broker.core import broker_lifecycle_manager, forwarding, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.controller import configs, controller, isr, placement, reassignments, registrations, topics
+from reference_broker.core.controller import (
+    configs,
+    controller,
+    error_responses,
+    isr,
+    placement,
+    reassignments,
+    registrations,
+    topics,
+)
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
@@ -105,6 +114,12 @@ def count_replicas_that_are_removed(partition, target):
         raise ControllerError(ErrorCode.invalid_replication_factor)
 
 
+def reject_every_cancellation(*_args, **_named):
+    raise ControllerError(ErrorCode.invalid_replica_assignment)
+
+
+_DELETE_TOPICS = 20
+
 DEFECTS = (
     (
         "metadata after a long idle time",
@@ -133,6 +148,7 @@ DEFECTS = (
     ("placement of new replicas", placement._RackList, "place", one_replica_too_many),
     ("placement of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("placement of new replicas", reassignments, "_change_partition_reassignment", forget_the_replaced_reassignment),
+    ("placement of new replicas", reassignments, "_cancel_partition_reassignment", reject_every_cancellation),
     ("placement of new replicas", reassignments, "_check_replication_factor", count_replicas_that_are_removed),
     ("placement of new replicas", reassignments, "_check_replication_factor", nothing),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
@@ -140,6 +156,12 @@ DEFECTS = (
     ("coordinators of groups", group_coordinator.GroupCoordinator, "_load", keep_what_cannot_be_loaded),
     ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),
     ("directories of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
+    (
+        "requests that a standby rejects",
+        error_responses,
+        "_ERROR_RESPONSES",
+        {key: make for key, make in error_responses._ERROR_RESPONSES.items() if key != _DELETE_TOPICS},
+    ),
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
     (
         "descriptions of cluster and quorum",

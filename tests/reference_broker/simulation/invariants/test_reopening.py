@@ -67,3 +67,10 @@ def test_lookup_in_more_steps_than_the_records_need_is_a_violation(monkeypatch):
     monkeypatch.setattr(unified_log, "RECORDS_PER_STEP", 1)
     with pytest.raises(InvariantViolation, match="is found among 3 records in 2 steps"):
         check_truncation("a log", disk, log, NOW_MS)
+
+
+def test_log_that_needs_its_epoch_checkpoint_is_a_violation(monkeypatch):
+    disk, log = closed_log()
+    monkeypatch.setattr(UnifiedLog, "_restore_epochs", lambda *_: None)
+    with pytest.raises(InvariantViolation, match="with no leader epochs"):
+        check_reopening("a log", disk, log)
