@@ -14,7 +14,6 @@
 | `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
 |                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
 | `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
-| `fetch-agrees`      | a leader does not record the fetch offset of a follower whose log diverges (KIP-595)          |
 | `delete-response`   | DeleteRecords returns no error only if the low watermark has reached the requested offset     |
 
 Most of these values depend on replicas that lag, on failovers and on logs of several segments. A response is compared
@@ -84,7 +83,6 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
             _check_low_watermark(requested, returned, partition)
         elif mirror is not None and request.api_key == _FETCH:
             _check_divergence(requested, returned, partition, mirror)
-            _check_not_recorded(request, requested, returned, partition, watched.machine.now.monotonic_ms)
             _check_records(requested, returned, partition, mirror)
             _record_caught_up(request, requested, returned, watched.by_name[partition.key], partition)
 
@@ -251,16 +249,6 @@ def _check_divergence(requested: Any, returned: Any, partition: Partition, mirro
     if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
         detail = f"no divergence of epoch {epoch} below {requested.fetch_offset}, between {before} and {at}"
         raise _violated("epoch-response", partition, detail)
-
-
-def _check_not_recorded(request: Request, requested: Any, returned: Any, partition: Partition, now_ms: int) -> None:
-    state, diverging = getattr(request.body, "replica_state", None), getattr(returned, "diverging_epoch", None)
-    if state is None or diverging is None or diverging.epoch < 0 or state.replica_id not in partition.followers:
-        return
-    follower = partition.followers[state.replica_id]
-    if (follower.end_offset, follower.last_fetch_ms) == (requested.fetch_offset, now_ms):
-        detail = f"the log of {state.replica_id} diverges, and its end is recorded as {follower.end_offset}"
-        raise _violated("fetch-agrees", partition, detail)
 
 
 def _check_low_watermark(requested: Any, returned: Any, partition: Partition) -> None:

@@ -231,28 +231,8 @@ def restart_the_fetch_timeout(self, state, now):
     state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
 
 
-def record_a_diverging_fetch(original):
-    def check(partition, requested, reader, now):
-        status = original(partition, requested, reader, now)
-        if status.diverging is not None:
-            reader.update_follower_fetch_state(partition, requested, now)
-        return status
-
-    return check
-
-
 BROKER_DEFECTS = (
     Defect("quorum-has-fetched", KafkaRaftClient, "_reset_fetch_timeout", restart_the_fetch_timeout, faults=0),
-    Defect(
-        "fetch-agrees",
-        fetch,
-        "_check_partition",
-        record_a_diverging_fetch(fetch._check_partition),
-        kinds=("isolate",),
-        faults=8,
-        for_ms=4_000,
-        faulty_ms=12_000,
-    ),
     Defect("request-matches-state", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
     Defect(
         "closed-durably",
