@@ -1,15 +1,10 @@
 """Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
-from typing import Final
-
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
 from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
-from conformance.sequential.model.unknown import unknown_partition
+from conformance.sequential.model.unknown import BY_ID_SINCE, unknown_partition
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
-
-_BY_ID_SINCE: Final = 10
-"""First version of OffsetFetch that names topics by id (KIP-848)."""
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
@@ -46,7 +41,7 @@ def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
     topic = cluster.topics.get(step.topic)
-    if topic is None and (step.version is None or step.version >= _BY_ID_SINCE):
+    if topic is None and (step.version is None or step.version >= BY_ID_SINCE[OffsetFetch]):
         return {}
     found = None if topic is None else cluster.committed.get((step.group, topic.id, step.partition))
     if found is None:

@@ -19,8 +19,8 @@ from conformance.sequential.steps import (
 )
 
 _NONE: Final = -1
+"""Kafka's value for no offset, no timestamp, no epoch and no leader."""
 _NO_LEADER: Final[Expectation] = {"current_leader": (_NONE, _NONE)}
-"""Kafka's value for no offset, no timestamp and no epoch."""
 
 
 def _epoch_error(partition: Partition, client_epoch: int) -> str | None:

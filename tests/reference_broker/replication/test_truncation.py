@@ -14,6 +14,17 @@ def sends_no_fetch(group: Group, node: int, for_ms: int) -> bool:
     return group.fetches[node] == before
 
 
+def leader_with_an_unreplicated_record() -> Group:
+    """Return two replicas of "a". Broker 1 leads, is cut off, and alone has "b"."""
+    group = Group(2)
+    group.run()
+    group.produce("a")
+    group.run()
+    group.cut(1, 2)
+    group.produce("b", acks=1)
+    return group
+
+
 def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_watermark() -> None:
     """Scenario 1: the leader fails after the restart. A truncation to the high watermark would lose "b"."""
     group = Group(2)
@@ -33,12 +44,7 @@ def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_water
 
 def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
     """Scenario 2: both replicas fail. The one with fewer records becomes leader. The logs must agree at offset 1."""
-    group = Group(2)
-    group.run()
-    group.produce("a")
-    group.run()
-    group.cut(1, 2)
-    group.produce("b", acks=1)
+    group = leader_with_an_unreplicated_record()
     group.kill(1)
     group.kill(2)
     group.heal()
@@ -55,12 +61,7 @@ def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
 
 def test_recovery_point_is_checkpointed_when_records_below_it_are_removed() -> None:
     """The checkpoint would otherwise name later records durable that nobody has flushed."""
-    group = Group(2)
-    group.run()
-    group.produce("a")
-    group.run()
-    group.cut(1, 2)
-    group.produce("b", acks=1)
+    group = leader_with_an_unreplicated_record()
     deposed = group.members[1].broker.replicas
     group.partition(1).log.flush()
     deposed.checkpoint()

@@ -231,6 +231,8 @@ def restart_the_fetch_timeout(self, state, now):
     state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
 
 
+FREQUENT_FLUSHES = {"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"}
+
 BROKER_DEFECTS = (
     Defect("quorum-has-fetched", KafkaRaftClient, "_reset_fetch_timeout", restart_the_fetch_timeout, faults=0),
     Defect("request-matches-state", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
@@ -386,7 +388,7 @@ BROKER_DEFECTS = (
         "flush_overdue",
         nothing,
         faults=0,
-        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
+        properties=FREQUENT_FLUSHES,
     ),
     Defect(
         "flush-is-due",
@@ -394,7 +396,7 @@ BROKER_DEFECTS = (
         "flush_overdue",
         flush_everything,
         faults=0,
-        properties={"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"},
+        properties=FREQUENT_FLUSHES,
     ),
     Defect("no-leftovers", Purgatory, "drop", nothing),
     Defect(
