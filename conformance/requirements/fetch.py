@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.produce import FAR_FUTURE_MS
 from conformance.sequential.steps import Compression, CreateTopic, DeleteRecords, Fetch, LongPoll, Produce, RawRequest
-from conformance.sequential.strategies import batches, many, produces, script
+from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
@@ -25,6 +26,8 @@ def _bytes_of(produced: list[Produce]) -> int:
     """Return the size of the produced batches, which a fetch response contains unchanged."""
     return sum(len(encode_batch(RecordBatch(records=batch.records))) for one in produced for batch in one.batches)
 
+
+_CODECS: Final = st.sampled_from(Compression)
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -48,12 +51,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/max-timestamp-is-that-of-newest-record",
         level=Level.MUST,
-        text="The maximum timestamp of a batch with CreateTime is that of its newest record, whatever the codec.",
+        text="The maximum timestamp of a batch with CreateTime is that of its newest record, whatever the codec "
+        "and the maximum timestamp that the producer wrote.",
         sources=(sources.RECORD_BATCH, sources.KIP_32),
         check=sequential(
             script(
                 CreateTopic(),
-                many(produces(batches(compression=st.sampled_from(Compression)))),
+                many(produces(batches(compression=_CODECS, max_timestamp_ms=st.none() | timestamps_ms()))),
+                *(produces(batches(compression=_CODECS, max_timestamp_ms=st.just(ms))) for ms in (-1, FAR_FUTURE_MS)),
                 Fetch(),
             ),
             judges("error", "max_timestamps", of=Fetch),

@@ -32,6 +32,10 @@ _FOREVER: Final = ("retention.ms", "-1")
 _THIRTY_YEARS_MS: Final = str(30 * 365 * 86_400_000)
 _LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_AGO_MS))
 _CODECS: Final = st.sampled_from(Compression)
+_BATCH: Final = (Record(b"x"),)
+_COMPRESSED: Final = tuple(codec for codec in Compression if codec is not Compression.NONE)
+_UNREADABLE: Final = (Flaw.COUNT_AND_OFFSETS, Flaw.GARBLED)
+"""The flaws that a broker finds only if it decompresses the records."""
 _FAR_FUTURE: Final = st.builds(Record, values(), timestamp_ms=st.just(FAR_FUTURE_MS))
 _REJECTED: Final = st.one_of(
     produces(acks=st.sampled_from([2, -2, 32767])),
@@ -104,7 +108,7 @@ REQUIREMENTS: Final = (
         "is appended. The error is INVALID_RECORD for several batches, no batch, an older magic, a control batch, a "
         "truncated batch, a wrong number of records or offsets, and a producer id without a sequence number. It is "
         "CORRUPT_MESSAGE for an unknown magic, and TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional batch "
-        "without a transactional id.",
+        "without a transactional id. Records that cannot be decompressed may have another error.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
             script(
@@ -113,7 +117,8 @@ REQUIREMENTS: Final = (
                     produces(batches(flaw=st.sampled_from([Flaw.MAGIC_1, Flaw.TRUNCATED, Flaw.COUNT_TOO_HIGH])))
                     | st.lists(batches(), max_size=3).filter(lambda found: len(found) != 1).map(tuple).map(Produce)
                 ),
-                *(Produce((Batch((Record(b"x"),), flaw=flaw),)) for flaw in Flaw),
+                *(Produce((Batch(_BATCH, flaw=flaw),)) for flaw in Flaw),
+                *(Produce((Batch(_BATCH, codec, flaw=flaw),)) for codec in _COMPRESSED for flaw in _UNREADABLE),
                 produces(),
                 Fetch(),
             ),

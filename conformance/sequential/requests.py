@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
+from crc32c import crc32c
+
 from conformance.sequential import admin_requests, group_requests
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
@@ -27,12 +29,14 @@ from conformance.sequential.steps import (
     Step,
 )
 from fixtures.clients.messages import ApiKey, api_name
-from fixtures.clients.record_batch import RecordBatch, encode_batch
+from fixtures.clients.record_batch import HEADER_SIZE, RecordBatch, encode_batch
 
 CONSUMER: Final = -1
 """The replica id of a consumer."""
 _MAGIC_AT: Final = 16
 """Offset of the magic byte in a batch."""
+_CHECKED_FROM: Final = 21
+"""Offset of the bytes that the checksum covers."""
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     "max_wait": milliseconds(1),
@@ -80,11 +84,10 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
 
 def encode(batch: Batch, names: Names) -> bytes:
     """Return the bytes of a batch, with its flaw if it has one."""
-    plain = RecordBatch(records=batch.records, compression=batch.compression)
+    plain = RecordBatch(batch.records, compression=batch.compression, max_timestamp_ms=batch.max_timestamp_ms)
     if batch.producer is not None:
-        plain = RecordBatch(
-            records=batch.records,
-            compression=batch.compression,
+        plain = replace(
+            plain,
             producer_id=names.producer_id(batch.producer),
             producer_epoch=batch.epoch,
             base_sequence=batch.sequence,
@@ -99,10 +102,8 @@ def _broken(flaw: Flaw, plain: RecordBatch, right: bytes, count: int) -> bytes:
             return right[:-1] if flaw is Flaw.TRUNCATED else right * 2
         case Flaw.WRONG_CRC:
             return encode_batch(plain, crc=int.from_bytes(right[17:21], "big") ^ 1)
-        case Flaw.MAGIC_1:
-            return encode_batch(plain, magic=1)
-        case Flaw.MAGIC_3:
-            return right[:_MAGIC_AT] + b"\3" + right[_MAGIC_AT + 1 :]
+        case Flaw.MAGIC_1 | Flaw.MAGIC_3:
+            return right[:_MAGIC_AT] + (b"\1" if flaw is Flaw.MAGIC_1 else b"\3") + right[_MAGIC_AT + 1 :]
         case Flaw.CONTROL:
             return encode_batch(replace(plain, control=True))
         case Flaw.TRANSACTIONAL:
@@ -115,6 +116,9 @@ def _broken(flaw: Flaw, plain: RecordBatch, right: bytes, count: int) -> bytes:
             return encode_batch(replace(plain, last_offset_delta=count), record_count=count + 1)
         case Flaw.NO_SEQUENCE:
             return encode_batch(replace(plain, producer_id=2**40, producer_epoch=0, base_sequence=-1))
+        case Flaw.GARBLED:
+            checked = right[_CHECKED_FROM:HEADER_SIZE] + bytes(len(right) - HEADER_SIZE)
+            return right[: _MAGIC_AT + 1] + crc32c(checked).to_bytes(4, "big") + checked
 
 
 def _produce(step: Produce, names: Names) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def batches(
     at_most: int = 4,
     compression: SearchStrategy[Compression] | None = None,
     flaw: SearchStrategy[Flaw | None] | None = None,
+    max_timestamp_ms: SearchStrategy[int | None] | None = None,
 ) -> SearchStrategy[Batch]:
     """Return a strategy for batches of at least one record."""
     return st.builds(
@@ -89,6 +90,7 @@ def batches(
         records=st.lists(records() if contents is None else contents, min_size=1, max_size=at_most).map(tuple),
         compression=st.just(Compression.NONE) if compression is None else compression,
         flaw=st.none() if flaw is None else flaw,
+        max_timestamp_ms=st.none() if max_timestamp_ms is None else max_timestamp_ms,
     )
 
 

@@ -10,13 +10,13 @@ A batch is a header of 61 bytes, then the records, which may be compressed toget
 Rules of this file:
 - The checksum (CRC-32C) covers the bytes from the attributes on. Base offset and leader epoch precede it, so a broker
   assigns them without a new checksum. A broker that sets a timestamp must compute the checksum again.
-- A client's records are decoded only if the protocol requires it: to check the keys or the timestamps of a batch that
-  is appended, and to look up a timestamp. To count records, only their lengths are read.
+- Of a client's records, an append reads the lengths and the timestamps. They are decoded only to check their keys, to
+  name those with an invalid timestamp, and to look up a timestamp.
 """
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 from typing import NamedTuple, Self
 
@@ -196,15 +196,24 @@ def _summaries(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordS
         raise BatchError(f"{len(data) - position} bytes follow the last record")
 
 
-def count_records(batch: Bytes, end: int) -> Steps[int]:
-    """Return the number of records of an uncompressed batch, by their lengths only.
+class RecordTotals(NamedTuple):
+    """Number of records and range of their timestamps; `NO_TIMESTAMP` counts as a timestamp, as in Kafka."""
 
-    The append of an uncompressed batch runs this loop, so it decodes the usual lengths of one and two bytes inline.
+    records_count: int
+    oldest_ms: int
+    newest_ms: int
 
-    :param end: end position of the batch.
-    :raises BatchError: a length is invalid, or the last record does not end at this position.
+
+def total_records(header: BatchHeader, data: bytes | bytearray) -> Steps[RecordTotals]:
+    """Count the records of one batch, and return the range of their timestamps.
+
+    Each append runs this loop, so it reads nothing else, and decodes the usual lengths of one and two bytes inline.
+
+    :param data: the decompressed records.
+    :raises BatchError: a length is invalid, or the last record does not end with the data.
     """
-    data, position, count, pause = batch, HEADER_SIZE_BYTES, 0, 0
+    position, count, pause, end = 0, 0, 0, len(data)
+    deltas_ms: set[int] = set()
     try:
         while position < end:
             if pause:
@@ -222,13 +231,26 @@ def count_records(batch: Bytes, end: int) -> Steps[int]:
                         length, position = _unsigned_varint(data, position - 1)
                 if length & 1:
                     raise BatchError("a record has a negative length")
+                delta_ms = data[position + 1]
+                if delta_ms >= 0x80:
+                    delta_ms = _unsigned_varint(data, position + 1)[0]
+                deltas_ms.add(delta_ms)
                 position += length >> 1
                 count += 1
     except IndexError:
         position = -1
     if position != end:
         raise BatchError("a record ends after its batch")
-    return count
+    return RecordTotals(count, *_timestamps(header, deltas_ms))
+
+
+def _timestamps(header: BatchHeader, deltas_ms: Collection[int]) -> tuple[int, int]:
+    """Return the oldest and the newest timestamp of records with these deltas, which are zigzag numbers."""
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME or not deltas_ms:
+        return header.max_timestamp_ms, header.max_timestamp_ms
+    signed_ms = [(delta_ms >> 1) ^ -(delta_ms & 1) for delta_ms in deltas_ms]
+    newest_ms = header.base_timestamp_ms + max(signed_ms)
+    return header.base_timestamp_ms + min(signed_ms), max(newest_ms, NO_TIMESTAMP)
 
 
 def signed_varint(data: Bytes, position: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ The rules are in the order in which Kafka applies them: the request (`KafkaApis`
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.sequential.expectation import Expectation
+from conformance.sequential.expectation import Expectation, OneOf
 from conformance.sequential.model.cluster import (
     BATCHES_REMEMBERED,
     AppendedSequence,
@@ -41,6 +41,7 @@ _FLAW_ERRORS: Final = {
     Flaw.NO_SEQUENCE: "INVALID_RECORD",
     Flaw.DOUBLED: "INVALID_RECORD",
     Flaw.TRANSACTIONAL: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    Flaw.GARBLED: OneOf(("INVALID_RECORD", "UNKNOWN_SERVER_ERROR"), "Apache Kafka's error depends on the codec"),
 }
 
 FAR_FUTURE_MS: Final = 32_503_680_000_000

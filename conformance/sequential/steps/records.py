@@ -37,11 +37,16 @@ class Flaw(StrEnum):
     """The same batch twice."""
     TRANSACTIONAL = "transactional"
     """The batch belongs to a transaction, and the request has no transactional id."""
+    GARBLED = "garbled"
+    """The records, compressed or not, are zero bytes; the checksum is correct."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch to be produced. If `producer` is set, the batch has this producer's id, `epoch` and `sequence`."""
+    """A record batch to be produced. If `producer` is set, the batch has this producer's id, `epoch` and `sequence`.
+
+    If `max_timestamp_ms` is set, the header has it instead of the newest timestamp of the records.
+    """
 
     records: tuple[Record, ...]
     compression: Compression = Compression.NONE
@@ -49,6 +54,7 @@ class Batch:
     epoch: int = 0
     sequence: int = 0
     flaw: Flaw | None = None
+    max_timestamp_ms: int | None = None
 
     @property
     def last_sequence(self) -> int:

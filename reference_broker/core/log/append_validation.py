@@ -9,18 +9,21 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 5. Its record count fits its last offset delta, and it is not a control batch. If it
    has a producer id, it has a base sequence.                                        INVALID_RECORD
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
+   Its records can be decompressed,                                                  UNKNOWN_SERVER_ERROR
+   to at most 32 times `max.message.bytes`, and at most the larger of
+   `max.message.bytes` and 32 MiB.                                                   MESSAGE_TOO_LARGE
    It has the number of records that its header gives.                               INVALID_RECORD
-   If it must be decompressed, the result is at most 32 times `max.message.bytes`,
-   and at most the larger of `max.message.bytes` and 32 MiB.                         MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
    LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
 9. It fits into a segment.                                                           RECORD_LIST_TOO_LARGE
 10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
 
-The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are always decoded for
-rule 7. For rule 8 they are decoded only if the header's base and max timestamps do not show that all records are valid.
-Without decoding, rule 6 counts uncompressed records by their lengths. For compressed records it trusts the header.
+The header then gets the newest timestamp of the records as max timestamp, whatever the producer wrote. The sequence of
+an idempotent producer is checked afterwards (`producer_state_manager`).
+
+Rule 6 reads the length and the timestamp of each record. Only if they show that a rule is violated, or if the topic is
+compacted, all records are decoded for rules 7 and 8.
 
 Validation depends only on the batch, the topic's configuration and the time, not on the log. It runs in steps
 (`Steps`), because a small batch may have large decompressed records, and a large batch has many records. Kafka does not
@@ -32,7 +35,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from reference_broker.core.log.config import NEVER, LogConfig
+from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError, RecordError
 from reference_broker.protocol.recompression import recompress
 from reference_broker.protocol.record_batch import (
@@ -48,11 +51,13 @@ from reference_broker.protocol.record_batch import (
     CompressionError,
     DecompressedSizeError,
     RecordSummary,
+    RecordTotals,
     TimestampType,
     checksum,
-    count_records,
     decompress,
     iterate_records,
+    total_records,
+    with_timestamp,
 )
 from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps
 
@@ -94,16 +99,15 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBat
     if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
         raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
     _check_header(header)
-    codec = header.codec if config.compression_type is None else config.compression_type
-    is_read = config.compacts or _has_doubtful_timestamp(header, config, now_ms)
-    data: bytes | bytearray = b""
-    if is_read or codec != header.codec:
-        data = yield from _decompressed(header, batch, decompressed_max_bytes(config))
-    if is_read:
+    data = yield from _decompressed(header, batch, decompressed_max_bytes(config))
+    totals = yield from _totals(header, data)
+    if config.compacts or _has_invalid_timestamp(header, totals, config, now_ms):
         yield from _check_records(header, data, config, now_ms)
-    elif header.codec == Codec.NONE:
-        yield from _check_count(header, batch)
     _check_segment_size(header, config)
+    if header.max_timestamp_ms != totals.newest_ms:
+        records = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+        header = with_timestamp(header, records, header.timestamp_type, totals.newest_ms)
+    codec = header.codec if config.compression_type is None else config.compression_type
     if codec == header.codec:
         return ValidatedBatch(header, batch)
     packed = yield from recompress(header, data, Codec(codec))
@@ -190,13 +194,15 @@ class _Fault(Enum):
     APPEND_TIME = ("INVALID_TIMESTAMP", "Producer should not set timestamp type to LogAppendTime")
 
 
-def _check_count(header: BatchHeader, batch: Bytes) -> Steps[None]:
+def _totals(header: BatchHeader, data: bytes | bytearray) -> Steps[RecordTotals]:
     try:
-        count = yield from count_records(batch, header.size_bytes)
+        totals = yield from total_records(header, data)
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
-    if count != header.records_count:
-        raise AppendError("INVALID_RECORD", f"the batch has {count} records, but its header {header.records_count}")
+    if totals.records_count != header.records_count:
+        message = f"the batch has {totals.records_count} records, but its header {header.records_count}"
+        raise AppendError("INVALID_RECORD", message)
+    return totals
 
 
 def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConfig, now_ms: int) -> Steps[None]:
@@ -216,14 +222,12 @@ def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConf
         raise AppendError(error, "One or more records have been rejected", record_errors)
 
 
-def _has_doubtful_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether each timestamp must be read, because the header does not show that all timestamps are valid."""
+def _has_invalid_timestamp(header: BatchHeader, totals: RecordTotals, config: LogConfig, now_ms: int) -> bool:
+    """Whether any record may violate rule 8. Records without timestamp are below each bound, but valid."""
     if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    if config.message_timestamp_before_max_ms < NEVER:
-        return True
-    latest_ms = now_ms + config.message_timestamp_after_max_ms
-    return header.base_timestamp_ms > latest_ms or header.max_timestamp_ms > latest_ms
+    earliest_ms = now_ms - config.message_timestamp_before_max_ms
+    return totals.oldest_ms < earliest_ms or totals.newest_ms > now_ms + config.message_timestamp_after_max_ms
 
 
 def _faults(

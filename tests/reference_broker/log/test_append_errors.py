@@ -14,7 +14,7 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.log.unified_log import UnifiedLog
-from reference_broker.protocol.record_batch import Codec
+from reference_broker.protocol.record_batch import BatchHeader, Codec, checksum
 from reference_broker.protocol.steps import finish
 from tests.reference_broker.log.batches import (
     NOW_MS,
@@ -169,22 +169,39 @@ def test_invalid_timestamp_takes_precedence_over_missing_key():
     assert [record.batch_index for record in error.record_errors] == [0, 1]
 
 
-@pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
-def test_undecompressable_records_are_rejected_if_they_must_be_read(compression):
+def undecompressable(compression: Compression) -> bytes:
+    """A batch whose checksum is correct, but whose records are zero bytes."""
     batch = encode_batch(RecordBatch(records(1), compression=compression))
     checked = batch[21:61] + bytes(len(batch) - 61)
-    garbled = batch[:17] + crc32c(checked).to_bytes(4, "big") + checked
-    assert error_of(garbled, COMPACTED).error == "UNKNOWN_SERVER_ERROR"
+    return batch[:17] + crc32c(checked).to_bytes(4, "big") + checked
 
 
 @pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
-def test_appended_unreadable_records_are_skipped_by_timestamp_lookups(compression):
-    batch = encode_batch(RecordBatch(records(1), compression=compression))
-    checked = batch[21:61] + bytes(len(batch) - 61)
+def test_undecompressable_records_are_rejected(compression):
+    assert error_of(undecompressable(compression)).error == "UNKNOWN_SERVER_ERROR"
+
+
+@pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
+def test_undecompressable_records_of_a_leader_are_skipped_by_timestamp_lookups(compression):
     log = open_log()
-    log.append(batch[:17] + crc32c(checked).to_bytes(4, "big") + checked, leader_epoch=0, now_ms=NOW_MS)
-    log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
+    for offset, batch in enumerate((undecompressable(compression), plain())):
+        log.append_as_follower(
+            offset.to_bytes(8, "big") + batch[8:12] + bytes(4) + batch[16:], leader_epoch=0, now_ms=NOW_MS
+        )
     assert finish(log.offset_for_timestamp(NOW_MS)) == finish(log.max_timestamp()) == (NOW_MS, 1, 0)
+
+
+@pytest.mark.parametrize("compression", Compression)
+@pytest.mark.parametrize("false_ms", [-1, NOW_MS - 1, NOW_MS + 1, NOW_MS + 2 * HOUR_MS])
+def test_the_max_timestamp_of_a_batch_becomes_that_of_its_records(compression, false_ms):
+    log = open_log()
+    batch = replace(batch_with_timestamps([NOW_MS - 2, NOW_MS]), compression=compression, max_timestamp_ms=false_ms)
+    log.append(encode_batch(batch), leader_epoch=0, now_ms=NOW_MS)
+    stored = log.read(0, 1000, 2)
+    header = BatchHeader.parse(stored)
+    assert header.max_timestamp_ms == NOW_MS
+    assert header.crc == checksum(stored)
+    assert finish(log.max_timestamp()) == (NOW_MS, 1, 0)
 
 
 def test_unknown_codec_is_rejected():

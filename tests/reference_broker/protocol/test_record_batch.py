@@ -17,9 +17,9 @@ from reference_broker.protocol.record_batch import (
     DecompressedSizeError,
     TimestampType,
     checksum,
-    count_records,
     decompress,
     iterate_records,
+    total_records,
     with_timestamp,
 )
 from reference_broker.protocol.steps import BYTES_PER_STEP, finish
@@ -86,27 +86,28 @@ def test_record_summaries_equal_the_records(batch):
     assert [record.offset_delta for record in found] == list(range(len(found)))
 
 
-@given(BATCHES, st.binary(max_size=10))
-def test_records_are_counted_by_their_lengths(batch, before):
+@given(BATCHES)
+def test_totals_are_those_of_the_decoded_records(batch):
     data = encode_batch(replace(batch, compression=Compression.NONE))
-    assert finish(count_records(data, len(data))) == len(batch.records)
-    with pytest.raises(BatchError):
-        finish(count_records(data + b"\x02", len(data) + 1))
-    with pytest.raises(BatchError):
-        finish(count_records(data, len(data) - 1))
+    header = BatchHeader.parse(data)
+    timestamps_ms = [record.timestamp_ms for record in iterate_records(header, data[HEADER_SIZE_BYTES:])]
+    totals = finish(total_records(header, data[HEADER_SIZE_BYTES:]))
+    assert totals == (len(batch.records), min(timestamps_ms), max(timestamps_ms))
+    for damaged in (data[HEADER_SIZE_BYTES:] + b"\x02", data[HEADER_SIZE_BYTES:-1]):
+        with pytest.raises(BatchError):
+            finish(total_records(header, damaged))
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 200, 8191, 8192, 100_000, 3_000_000])
 def test_records_of_any_length_are_counted(length):
     data = encode_batch(RecordBatch((Record(bytes(length)), Record(b"x"))))
-    assert finish(count_records(data, len(data))) == 2
+    assert finish(total_records(BatchHeader.parse(data), data[HEADER_SIZE_BYTES:])).records_count == 2
 
 
-@pytest.mark.parametrize("records", [b"\x01", b"\xff" * 11, b"\x80"])
-def test_invalid_lengths_are_rejected(records):
-    data = bytes(HEADER_SIZE_BYTES) + records
+@pytest.mark.parametrize("records", [b"\x01", b"\xff" * 11, b"\x80", b"\x00", b"\x0e\x00" + b"\xff" * 11])
+def test_invalid_records_are_rejected(records):
     with pytest.raises(BatchError):
-        finish(count_records(data, len(data)))
+        finish(total_records(BatchHeader.parse(encode_batch(RecordBatch((Record(b"x"),)))), records))
 
 
 @given(BATCHES, st.integers(0, 2**45), st.sampled_from(TimestampType))
