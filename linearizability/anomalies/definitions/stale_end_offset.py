@@ -92,7 +92,9 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
         end_ns = records.acknowledged_end_ns
         missed &= (end_ns != NOT_PROMISED) & before_end(np.broadcast_to(states.received_ns[row], end_ns.shape), end_ns)
     candidates = np.flatnonzero(missed)
-    record = int(candidates[np.lexsort((records.offset[candidates], records.send_operation[candidates]))[0]])
+    seq = log.rows.sends.seq[records.send[candidates]]
+    order = np.lexsort((seq, records.offset[candidates], records.send_operation[candidates]))
+    record = int(candidates[order[0]])
     sender = int(records.send_operation[record])
     text = (
         f"{name_of(log, record)} was acknowledged to operation {op(log, sender)}"

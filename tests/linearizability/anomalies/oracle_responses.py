@@ -28,7 +28,7 @@ class ResponseAnomalies(LogFacts):
             ]
             promised = [r for r in missed if r["ack_end"] != NEVER and within(s["answered_ns"], r["ack_end"])]
             if missed:
-                r = min(promised or missed, key=lambda r: (r["op"], r["offset"]))
+                r = min(promised or missed, key=lambda r: (r["op"], r["offset"], r["send"]["seq"]))
                 verdict = "violation" if promised else "permitted"
                 self.add("stale-end-offset", verdict, (r["op"],), s["high_watermark"], r["value"])
         for late in self.states:

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from linearizability.anomalies import loss
@@ -62,6 +62,7 @@ def valid_history(seed):
 
 
 @given(SEEDS)
+@example(35_002)  # two records of one operation with the same offset
 @examples(250)
 def test_judgement_of_arbitrary_histories_equals_the_oracle(tmp_path_factory, seed):
     tables = arbitrary_history(random.Random(seed))
