@@ -3,13 +3,16 @@
 from dataclasses import replace
 from unittest.mock import patch
 
-from reference_broker.core import node
+from reference_broker.core import layout, node
 from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager
 from reference_broker.core.channels import Channels
+from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
+from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.handlers import fetch
+from reference_broker.core.identity import Endpoint
 from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.log.loading import SegmentLoader
@@ -231,6 +234,40 @@ def restart_the_fetch_timeout(self, state, now):
     state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
 
 
+def accept_any_endpoint(original):
+    def endpoint(name, text):
+        try:
+            return original(name, text)
+        except InvalidConfigError:
+            return Endpoint(text.partition("://")[0], text, 0)
+
+    return endpoint
+
+
+def stand_for_election_without_being_a_voter(original):
+    def initial_state(self, election, now):
+        with patch.object(self, "is_voter", new=True):
+            return original(self, election, now)
+
+    return initial_state
+
+
+def apply_older_metadata(original):
+    def apply(self, record, now):
+        self.partition_epoch = min(self.partition_epoch, record.partition_epoch)
+        return original(self, record, now)
+
+    return apply
+
+
+def ignore_snapshots(original):
+    def on_metadata_update(self, delta, now):
+        if not delta.everything:
+            original(self, delta, now)
+
+    return on_metadata_update
+
+
 FREQUENT_FLUSHES = {"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"}
 
 BROKER_DEFECTS = (
@@ -370,6 +407,15 @@ BROKER_DEFECTS = (
         truncate_committed_records(KafkaRaftClient._handle_fetch_response),
         faults=0,
         faulty_ms=500,
+    ),
+    *(
+        Defect(invariant, owner, attribute, replaced(getattr(owner, attribute)), faults=0, faulty_ms=500)
+        for invariant, owner, attribute, replaced in (
+            ("rejects-configuration", layout, "_endpoint", accept_any_endpoint),
+            ("initial-quorum-state", QuorumState, "_initial_state", stand_for_election_without_being_a_voter),
+            ("ignores-older-metadata", Partition, "apply", apply_older_metadata),
+            ("applies-snapshot", GroupCoordinator, "on_metadata_update", ignore_snapshots),
+        )
     ),
     Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
