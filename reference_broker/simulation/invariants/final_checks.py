@@ -7,6 +7,12 @@
 |                          | candidate, although it voted for itself before (`QuorumState.initialize`)                |
 | `ignores-older-metadata` | a replica ignores a partition record that is older than the AlterPartition response that |
 |                          | it has applied (`Partition.makeLeader`)                                                  |
+| `truncates-divergence`   | a follower that receives the end of an epoch keeps no record of a later epoch            |
+|                          | (`AbstractFetcherThread.getOffsetTruncationState`, KIP-279)                              |
+| `repeats-proposal`       | a leader whose AlterPartition request gets no response sends it again                    |
+|                          | (`AlterPartitionManager`)                                                                |
+| `decides-again`          | of two requests at once that create the same large topic, one creates it                 |
+|                          | (`QuorumController`)                                                                     |
 | `applies-snapshot`       | a broker that loads a snapshot without one of its topics deletes the committed offsets   |
 |                          | of this topic (`GroupCoordinatorService.onPartitionsDeleted`)                            |
 
@@ -16,29 +22,47 @@ After the snapshot, the invariants of `applied_metadata` are checked, too. The n
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+from kio.schema.create_topics.v7 import request as create_topics
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import ConfigSource, InvalidConfigError
 from reference_broker.core.configuration.resource import ResourceType
+from reference_broker.core.connection import CONTROLLER_LISTENER, Connection
+from reference_broker.core.controller.controller import Controller
 from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.layout import Layout
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
 from reference_broker.core.quorum.messages import NO_LEADER
 from reference_broker.core.quorum.quorum_state import QuorumRole, QuorumState
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.voters import VoterSet
+from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.partition import Partition
+from reference_broker.protocol.messages import client_codec
 from reference_broker.protocol.metadata_records import ConfigRecord, RemoveTopicRecord
+from reference_broker.protocol.steps import ELEMENTS_PER_STEP
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Watched
+from reference_broker.simulation.invariants.watch import Replica, Watched
 
 _ENDPOINTS = ("listeners", "advertised.listeners", "controller.quorum.voters")
 _PROPERTY, _VALUE = "segment.bytes", "104857601"
+_ANY_OFFSET = 2**62
+_ALTER_PARTITION = "alter-partition"
+"""Purpose of the channel for AlterPartition requests."""
+_RETRY_MS = 100
+"""Longer than the time after which a broker sends an AlterPartition request again."""
+_NAME = "created-twice"
+"""A topic that no trial creates."""
+_TWICE = 2
 
 
 def check_at_the_end(watched: Watched) -> None:
@@ -50,10 +74,15 @@ def check_at_the_end(watched: Watched) -> None:
     assert node is not None
     _check_rejected_configurations(watched.node_id, node.runtime.configuration)
     _check_initial_states(watched)
+    for replica in watched.open:
+        _check_truncation(replica)
     if node.broker is not None and node.is_serving and not node.broker.replicas.has_unapplied_metadata:
         for partition in node.broker.replicas:
             _check_older_metadata(watched, node.broker, partition)
         _check_snapshot(watched, node.broker)
+        _check_proposals(watched, node, node.broker)
+    if node.controller is not None and node.controller.is_active:
+        _check_creations(watched, node, node.controller)
 
 
 # Configuration
@@ -183,3 +212,63 @@ def _writable(broker: Broker) -> list[tuple[int, GroupOffsets]]:
         for index, offsets in led
         if offsets.is_loaded and offsets.partition.is_leader and not offsets.partition.is_under_min_isr
     ]
+
+
+# Replicas
+
+
+def _check_truncation(replica: Replica) -> None:
+    """Check where a replica truncates for each of its epochs, if the leader's log has more records of this epoch."""
+    partition = replica.partition
+    assert partition is not None
+    batches = [batch for batch in replica.log.batches if batch.last_offset >= partition.log_start_offset]
+    for batch, behind in pairwise(batches):
+        if batch.epoch < behind.epoch:
+            offset = partition.truncation_offset(batch.epoch, _ANY_OFFSET)
+            if offset > behind.base_offset:
+                detail = f"{replica} truncates to {offset} after epoch {batch.epoch}, and keeps {behind}"
+                raise InvariantViolation("truncates-divergence", detail)
+
+
+def _check_proposals(watched: Watched, node: Node, broker: Broker) -> None:
+    """Let a follower lag, and disconnect from the controller before it responds to the proposal to shrink the ISR."""
+    now, channels = watched.machine.now, node.runtime.channels
+    lag_max_ms = broker.configuration.integer("replica.lag.time.max.ms")
+    for partition in broker.replicas:
+        if not partition.is_leader or partition.isr.is_pending or not partition.log.log_end_offset:
+            continue
+        for node_id in partition.isr.isr - {watched.node_id}:
+            run = BrokerRun(node_id, broker.image.brokers[node_id].broker_epoch)
+            partition.update_follower_fetch_state(run, 0, 0, partition.log.log_end_offset, now)
+        partition.maybe_shrink_isr(replace(now, monotonic_ms=now.monotonic_ms + lag_max_ms + 1))
+        sent = [channel for channel, *_ in channels.deadlines() if channel.purpose == _ALTER_PARTITION]
+        if sent:
+            node.lost(sent[0], now)
+            node.runtime.timers.fire(replace(now, monotonic_ms=now.monotonic_ms + _RETRY_MS))
+            if not any(channel == sent[0] for channel, *_ in channels.deadlines()):
+                detail = f"node {watched.node_id} does not repeat its proposal for {partition.topic}-{partition.index}"
+                raise InvariantViolation("repeats-proposal", detail)
+            return
+
+
+# Controller
+
+
+def _check_creations(watched: Watched, node: Node, controller: Controller) -> None:
+    """Send the same request on two connections, and compute both decisions. None of the records is committed."""
+    now = watched.machine.now
+    topic = create_topics.CreatableTopic(
+        name=_NAME, num_partitions=ELEMENTS_PER_STEP, replication_factor=1, assignments=(), configs=()
+    )
+    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=1), validate_only=False)
+    frame = client_codec(create_topics.CreateTopicsRequest).write(0, "", request)[4:]
+    connections = [Connection(CONTROLLER_LISTENER, is_controller=True) for _ in range(_TWICE)]
+    for connection in connections:
+        node.handle(connection, frame, now)
+    for _ in range(2 * _TWICE):
+        node.runtime.timers.fire(now)
+    created = [topic.topic_id for topic in controller.image.topics_by_id.values() if topic.name == _NAME]
+    if len(created) != 1:
+        raise InvariantViolation(
+            "decides-again", f"node {watched.node_id} creates the topics {created} of the same name"
+        )

@@ -9,6 +9,7 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.handlers import fetch
@@ -29,6 +30,7 @@ from reference_broker.core.quorum.quorum_state import NEVER_MS, Prospective, Quo
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import log_manager
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
@@ -268,6 +270,20 @@ def ignore_snapshots(original):
     return on_metadata_update
 
 
+def ignore_a_lost_response(original):
+    def handle_alter_partition_response(self, sent, response, now):
+        if response is None:
+            self._is_under_way = False
+        else:
+            original(self, sent, response, now)
+
+    return handle_alter_partition_response
+
+
+def truncate_to_the_end_of_the_leader(self, _leader_epoch, end_offset):
+    return min(end_offset, self.log.log_end_offset)
+
+
 FREQUENT_FLUSHES = {"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"}
 
 BROKER_DEFECTS = (
@@ -415,8 +431,11 @@ BROKER_DEFECTS = (
             ("initial-quorum-state", QuorumState, "_initial_state", stand_for_election_without_being_a_voter),
             ("ignores-older-metadata", Partition, "apply", apply_older_metadata),
             ("applies-snapshot", GroupCoordinator, "on_metadata_update", ignore_snapshots),
+            ("repeats-proposal", AlterPartitionManager, "_handle_alter_partition_response", ignore_a_lost_response),
+            ("decides-again", Controller, "image_version", lambda _: 0),
         )
     ),
+    Defect("truncates-divergence", Partition, "truncation_offset", truncate_to_the_end_of_the_leader),
     Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
