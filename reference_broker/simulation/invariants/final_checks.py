@@ -25,8 +25,6 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
-from kio.schema.create_topics.v7 import request as create_topics
-
 from reference_broker.core.broker import Broker
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import ConfigSource, InvalidConfigError
@@ -47,6 +45,7 @@ from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.messages import client_codec
 from reference_broker.protocol.metadata_records import ConfigRecord, RemoveTopicRecord
+from reference_broker.protocol.schemas import request_schema
 from reference_broker.protocol.steps import ELEMENTS_PER_STEP
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata
@@ -60,6 +59,8 @@ _ALTER_PARTITION = "alter-partition"
 """Purpose of the channel for AlterPartition requests."""
 _RETRY_MS = 100
 """Longer than the time after which a broker sends an AlterPartition request again."""
+_CREATE_TOPICS = (19, 7)
+"""API key and version."""
 _NAME = "created-twice"
 """A topic that no trial creates."""
 _TWICE = 2
@@ -257,11 +258,12 @@ def _check_proposals(watched: Watched, node: Node, broker: Broker) -> None:
 def _check_creations(watched: Watched, node: Node, controller: Controller) -> None:
     """Send the same request on two connections, and compute both decisions. None of the records is committed."""
     now = watched.machine.now
-    topic = create_topics.CreatableTopic(
+    schema = request_schema(*_CREATE_TOPICS)
+    topic = schema.CreatableTopic(
         name=_NAME, num_partitions=ELEMENTS_PER_STEP, replication_factor=1, assignments=(), configs=()
     )
-    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=1), validate_only=False)
-    frame = client_codec(create_topics.CreateTopicsRequest).write(0, "", request)[4:]
+    request = schema.CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=1), validate_only=False)
+    frame = client_codec(schema.CreateTopicsRequest).write(0, "", request)[4:]
     connections = [Connection(CONTROLLER_LISTENER, is_controller=True) for _ in range(_TWICE)]
     for connection in connections:
         node.handle(connection, frame, now)
