@@ -29,6 +29,7 @@ from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.requests import fitted
+from reference_broker.core.dispatch import REQUEST_MAX_BYTES
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _LONG_MS: Final = 65_000
@@ -213,11 +214,34 @@ def _altered(api_key: ApiKey, name: str, *values: str) -> Any:
     return request(resources=(resource,), validate_only=False)
 
 
-def _fetches_of_unknown_replica(state: ClusterState) -> Any:
-    return [_fetch_of_unknown_replica(state, known) for known in (-1, state.partition.leader_epoch)]
+def _fetches_of_replicas(state: ClusterState) -> Any:
+    """Return fetches of an unknown replica, and one of a follower whose log diverges: its end is above the leader's."""
+    epoch = state.partition.leader_epoch
+    return [
+        *(_fetch_of_replica(state, UNKNOWN_NODE, 1, leader_epoch=known) for known in (-1, epoch)),
+        *(
+            _fetch_of_replica(
+                state,
+                follower,
+                state.image.brokers[follower].broker_epoch,
+                leader_epoch=epoch,
+                last_fetched_epoch=epoch,
+            )
+            for follower in _followers(state)
+        ),
+    ]
 
 
-def _fetch_of_unknown_replica(state: ClusterState, leader_epoch: int) -> Any:
+def _fetches_of_replicas_errors(state: ClusterState) -> list[str]:
+    of_unknown = [NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"]
+    return of_unknown + [NONE, NONE] * len(_followers(state))
+
+
+def _followers(state: ClusterState) -> list[int]:
+    return [broker for broker in state.partition.isr if broker != state.partition.leader]
+
+
+def _fetch_of_replica(state: ClusterState, replica_id: int, replica_epoch: int, **epochs: int) -> Any:
     schema, topic_id = schema_for_clients(ApiKey.FETCH), state.image.topics[state.topic].topic_id
     request = requests.fetch(
         schema,
@@ -227,30 +251,36 @@ def _fetch_of_unknown_replica(state: ClusterState, leader_epoch: int) -> Any:
         max_wait_ms=0,
         max_bytes=1_000,
         isolation_level=0,
-        leader_epoch=leader_epoch,
         topic_id=topic_id,
+        **epochs,
     )
-    return replace(request, replica_state=type(request.replica_state)(replica_id=UNKNOWN_NODE, replica_epoch=1))
+    replica = type(request.replica_state)(replica_id=replica_id, replica_epoch=replica_epoch)
+    return replace(request, replica_state=replica)
 
 
 def _unusual_requests(state: ClusterState) -> Any:
-    """Return requests to which versions of Kafka respond differently: a partition named twice, and null records.
+    """Return a Produce request that is larger than any other may be, a partition named twice, and null records.
 
-    To the first one Kafka 4.3 responds with one partition, and 3.9 with two. The second one causes a
+    To the second one Kafka 4.3 responds with one partition, and 3.9 with two. The third one causes a
     NullPointerException in Kafka, with UNKNOWN_SERVER_ERROR in the response.
     """
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
     schema, topic_id = schema_for_clients(ApiKey.PRODUCE), state.image.topics[state.topic].topic_id
-    return [
-        replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)),
-        requests.produce(schema, state.topic, 0, None, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id),
-    ]
+    large = encode_batch(RecordBatch((Record(bytes(REQUEST_MAX_BYTES)),)))
+    too_large, without_records = (
+        requests.produce(schema, state.topic, 0, records, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
+        for records in (large, None)
+    )
+    return [too_large, replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)), without_records]
 
 
 CHECKS: Final = (
     PostRunCheck(
-        "unusual requests of clients", Receiver.LEADER, _unusual_requests, always("INVALID_REQUEST", "INVALID_RECORD")
+        "unusual requests of clients",
+        Receiver.LEADER,
+        _unusual_requests,
+        always("MESSAGE_TOO_LARGE", "INVALID_REQUEST", "INVALID_RECORD"),
     ),
     *(
         PostRunCheck(name, receiver, _created_by_metadata, _created_by_metadata_errors, disturbs_cluster=True)
@@ -273,12 +303,7 @@ CHECKS: Final = (
     PostRunCheck(
         "a configuration of a broker, of all, and back", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
     ),
-    PostRunCheck(
-        "fetches of an unknown replica",
-        Receiver.LEADER,
-        _fetches_of_unknown_replica,
-        always(NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"),
-    ),
+    PostRunCheck("fetches of replicas", Receiver.LEADER, _fetches_of_replicas, _fetches_of_replicas_errors),
     PostRunCheck(
         "a forwarded request without a controller",
         Receiver.BROKER,

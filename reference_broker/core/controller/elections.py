@@ -20,7 +20,6 @@ online (KIP-858).
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from uuid import UUID
 
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.resource import ResourceType
@@ -32,10 +31,6 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChangeRecord, PartitionRecord
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-_LOST = UUID(int=2)
-"""Reserved id of a lost directory (KIP-858).
-
-The other reserved ids are `UNASSIGNED` and MIGRATING; kio reads MIGRATING as null."""
 
 
 class ElectionType(IntEnum):
@@ -85,12 +80,14 @@ class Elections:
         return Candidates(is_acceptable, lambda broker_id: log_directory(self.image, broker_id))
 
     def _is_directory_online(self, partition: PartitionRecord, broker_id: int) -> bool:
+        """Whether a registered broker may have the replica (`DirectoryId.isOnline`).
+
+        The reserved id MIGRATING is null here, as in kio. LOST needs no rule: no broker can register it.
+        """
         directories = dict(zip(partition.replicas, partition.directories, strict=True))
         directory = directories.get(broker_id, UNASSIGNED)
-        broker = self.image.brokers.get(broker_id)
-        if broker is None or directory == _LOST:
-            return False
-        return directory in {None, UNASSIGNED} or not broker.log_dirs or directory in broker.log_dirs
+        log_dirs = self.image.brokers[broker_id].log_dirs
+        return directory in {None, UNASSIGNED} or not log_dirs or directory in log_dirs
 
     # Changes of a broker's state
 

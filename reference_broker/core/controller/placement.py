@@ -134,7 +134,7 @@ class _RackList:
         for broker in sorted(brokers, key=lambda broker: broker.node_id):
             rack = by_name.setdefault(broker.rack, _Rack())
             (rack.fenced if broker.fenced else rack.unfenced).brokers.append(broker.node_id)
-        self._racks = [by_name[name] for name in sorted(by_name, key=lambda name: (name is not None, name or ""))]
+        self._racks = [by_name[name] for name in sorted(by_name, key=lambda name: name or "")]
         self._random_below = random_below
         for broker_list in self._broker_lists():
             broker_list.start = random_below(len(broker_list.brokers)) if broker_list.brokers else 0

@@ -31,6 +31,7 @@ from reference_broker.simulation.invariants.committed import CommittedInvariants
 from reference_broker.simulation.invariants.controller_responses import check_controller_response
 from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.files import FilesInvariants, check_full_truncation
+from reference_broker.simulation.invariants.final_checks import check_at_the_end
 from reference_broker.simulation.invariants.follower_progress import FollowerProgressInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_channel_timeout, check_idle
@@ -163,11 +164,12 @@ class Invariants:
                 check_idle(watched)
 
     def check_end(self) -> None:
-        """Check everything, and responses that nodes must reject. The cluster must not be used after that."""
+        """Check everything, and inputs that nodes hardly ever have. The cluster must not be used after that."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:
                 check_truncation_is_rejected(watched)
+                check_at_the_end(watched)
 
     def _check_logs(self, watched: Watched) -> None:
         for replica in watched.open:

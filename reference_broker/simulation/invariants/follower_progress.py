@@ -5,7 +5,9 @@
 | `follower-progress` | a leader records correctly when a follower was last caught up. If the follower fetches from   |
 |                     | the log end, it is caught up at this time. If it fetches from an offset that was the log end  |
 |                     | at its previous fetch, or above, it was caught up at the time of the previous fetch. Any      |
-|                     | other fetch leaves the time unchanged. The ISR depends on this time                           |
+|                     | other fetch leaves the time unchanged. The ISR depends on this time. The recorded end offset  |
+|                     | of a follower is not above the leader's: the fetch offset of a log that diverges is not       |
+|                     | recorded (KIP-595)                                                                            |
 
 The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
 follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).
@@ -43,6 +45,9 @@ class FollowerProgressInvariants:
         if partition is None:
             return
         follower, end_offset = partition.followers[event.follower_id], partition.log.log_end_offset
+        if follower.end_offset > end_offset:
+            recorded = f"the end {follower.end_offset} of follower {event.follower_id}, above {end_offset}"
+            raise _violated(watched, event, f"records {recorded}")
         key = watched.node_id, event.topic_id, event.partition, event.follower_id
         last, caught_up_ms = self._last.get(key), follower.last_caught_up_ms
         if last is not None and last.follower is follower and last.leader_epoch == partition.leader_epoch:
@@ -52,7 +57,11 @@ class FollowerProgressInvariants:
             elif follower.end_offset >= last.leader_end_offset:
                 caught_up_ms = max(caught_up_ms, last.monotonic_ms)
         if follower.last_caught_up_ms != caught_up_ms:
-            place = f"{event.topic}-{event.partition} on node {watched.node_id}"
-            detail = f"{place}: follower {event.follower_id} was last caught up at {follower.last_caught_up_ms}"
-            raise InvariantViolation("follower-progress", f"{detail}, not at {caught_up_ms}")
+            recorded = f"{event.follower_id} as last caught up at {follower.last_caught_up_ms}"
+            raise _violated(watched, event, f"records follower {recorded}, not at {caught_up_ms}")
         self._last[key] = _Fetch(follower, partition.leader_epoch, event.monotonic_ms, end_offset, caught_up_ms)
+
+
+def _violated(watched: Watched, event: FollowerFetchRecorded, detail: str) -> InvariantViolation:
+    place = f"{event.topic}-{event.partition} on node {watched.node_id}"
+    return InvariantViolation("follower-progress", f"{place} {detail}")

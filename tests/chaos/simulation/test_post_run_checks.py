@@ -14,7 +14,7 @@ from chaos.simulation.run import run
 from conformance.trial.trial import ClusterSettings, Timed, Topic, Trial
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Pause, Role
-from reference_broker.core import broker_lifecycle_manager, forwarding, group_coordinator
+from reference_broker.core import broker_lifecycle_manager, dispatch, forwarding, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import (
     configs,
@@ -34,6 +34,7 @@ from reference_broker.core.controller.handlers import (
 )
 from reference_broker.core.handlers import (
     describe_controllers,
+    fetch,
     list_offsets,
     metadata,
     produce,
@@ -118,6 +119,13 @@ def reject_every_cancellation(*_args, **_named):
     raise ControllerError(ErrorCode.invalid_replica_assignment)
 
 
+def record_a_diverging_fetch(partition, requested, reader, now, original=fetch._check_partition):
+    status = original(partition, requested, reader, now)
+    if status.diverging is not None:
+        reader.update_follower_fetch_state(partition, requested, now)
+    return status
+
+
 _DELETE_TOPICS = 20
 
 DEFECTS = (
@@ -134,8 +142,10 @@ DEFECTS = (
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
     ("a configuration of a broker, of all, and back", ReplicaManager, "_reconfigure", nothing),
+    ("unusual requests of clients", dispatch, "_PRODUCE", -1),
     ("unusual requests of clients", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("unusual requests of clients", produce, "_has_transactional_records", is_any_transactional),
+    ("fetches of replicas", fetch, "_check_partition", record_a_diverging_fetch),
     ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),
     ("begin and end of epochs", KafkaRaftClient, "_validate_voter_only_request", no_error),
     ("fetches of the metadata log", KafkaRaftClient, "_validate_leader_only_request", no_error),
@@ -180,6 +190,7 @@ DETECTED_BY = {
     "quorum-votes",
     "configs-applied",
     "exception",
+    "follower-progress",
     "group-offsets-loaded",
 }
 

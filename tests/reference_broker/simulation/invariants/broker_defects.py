@@ -3,13 +3,17 @@
 from dataclasses import replace
 from unittest.mock import patch
 
-from reference_broker.core import node
+from reference_broker.core import layout, node
 from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager
 from reference_broker.core.channels import Channels
+from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from reference_broker.core.controller.controller import Controller
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
+from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.handlers import fetch
+from reference_broker.core.identity import Endpoint
 from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.log.loading import SegmentLoader
@@ -26,6 +30,7 @@ from reference_broker.core.quorum.quorum_state import NEVER_MS, Prospective, Quo
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import log_manager
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
@@ -231,6 +236,54 @@ def restart_the_fetch_timeout(self, state, now):
     state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(now)
 
 
+def accept_any_endpoint(original):
+    def endpoint(name, text):
+        try:
+            return original(name, text)
+        except InvalidConfigError:
+            return Endpoint(text.partition("://")[0], text, 0)
+
+    return endpoint
+
+
+def stand_for_election_without_being_a_voter(original):
+    def initial_state(self, election, now):
+        with patch.object(self, "is_voter", new=True):
+            return original(self, election, now)
+
+    return initial_state
+
+
+def apply_older_metadata(original):
+    def apply(self, record, now):
+        self.partition_epoch = min(self.partition_epoch, record.partition_epoch)
+        return original(self, record, now)
+
+    return apply
+
+
+def ignore_snapshots(original):
+    def on_metadata_update(self, delta, now):
+        if not delta.everything:
+            original(self, delta, now)
+
+    return on_metadata_update
+
+
+def ignore_a_lost_response(original):
+    def handle_alter_partition_response(self, sent, response, now):
+        if response is None:
+            self._is_under_way = False
+        else:
+            original(self, sent, response, now)
+
+    return handle_alter_partition_response
+
+
+def truncate_to_the_end_of_the_leader(self, _leader_epoch, end_offset):
+    return min(end_offset, self.log.log_end_offset)
+
+
 FREQUENT_FLUSHES = {"log.flush.interval.ms": "300", "log.flush.scheduler.interval.ms": "200"}
 
 BROKER_DEFECTS = (
@@ -371,6 +424,18 @@ BROKER_DEFECTS = (
         faults=0,
         faulty_ms=500,
     ),
+    *(
+        Defect(invariant, owner, attribute, replaced(getattr(owner, attribute)), faults=0, faulty_ms=500)
+        for invariant, owner, attribute, replaced in (
+            ("rejects-configuration", layout, "_endpoint", accept_any_endpoint),
+            ("initial-quorum-state", QuorumState, "_initial_state", stand_for_election_without_being_a_voter),
+            ("ignores-older-metadata", Partition, "apply", apply_older_metadata),
+            ("applies-snapshot", GroupCoordinator, "on_metadata_update", ignore_snapshots),
+            ("repeats-proposal", AlterPartitionManager, "_handle_alter_partition_response", ignore_a_lost_response),
+            ("decides-again", Controller, "image_version", lambda _: 0),
+        )
+    ),
+    Defect("truncates-divergence", Partition, "truncation_offset", truncate_to_the_end_of_the_leader),
     Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
     Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
