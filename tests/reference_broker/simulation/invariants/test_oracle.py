@@ -8,9 +8,10 @@ from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.producer_state_manager import ProducerStateManager
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.simulation.invariants.log_copies import crashed_copy
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
-from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
+from reference_broker.simulation.invariants.recovery import check_recovered
 from tests.reference_broker.log.batches import NOW_MS, idempotent
 
 UNKNOWN_PRODUCER = 777

@@ -10,7 +10,7 @@ from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.invariants import InvariantViolation
-from reference_broker.simulation.invariants.reopening import check_reopening, check_truncation
+from reference_broker.simulation.invariants.reopening import check_changes, check_reopening
 from tests.reference_broker.log.batches import NOW_MS, idempotent
 
 TIMESTAMPS_MS = (NOW_MS, NOW_MS + 5, NOW_MS + 1, NOW_MS + 2)
@@ -44,14 +44,14 @@ _load_tail = LogSegment.load_tail
 def test_closed_log_opens_and_truncates():
     disk, log = closed_log()
     check_reopening("a log", disk, log)
-    check_truncation("a log", disk, log, NOW_MS)
+    check_changes("a log", disk, log, NOW_MS)
 
 
 def test_timestamp_that_is_lost_in_a_truncation_is_a_violation(monkeypatch):
     disk, log = closed_log()
     monkeypatch.setattr(LogSegment, "load_tail", note_the_last_timestamp)
     with pytest.raises(InvariantViolation, match="time-index-fits-log"):
-        check_truncation("a log", disk, log, NOW_MS)
+        check_changes("a log", disk, log, NOW_MS)
 
 
 def test_incomplete_batch_that_is_kept_is_a_violation(monkeypatch):
@@ -63,10 +63,10 @@ def test_incomplete_batch_that_is_kept_is_a_violation(monkeypatch):
 
 def test_lookup_in_more_steps_than_the_records_need_is_a_violation(monkeypatch):
     disk, log = closed_log(records=3, timestamps_ms=[NOW_MS + number for number in range(6)])
-    check_truncation("a log", disk, log, NOW_MS)
+    check_changes("a log", disk, log, NOW_MS)
     monkeypatch.setattr(unified_log, "RECORDS_PER_STEP", 1)
     with pytest.raises(InvariantViolation, match="is found among 3 records in 2 steps"):
-        check_truncation("a log", disk, log, NOW_MS)
+        check_changes("a log", disk, log, NOW_MS)
 
 
 def test_log_that_needs_its_epoch_checkpoint_is_a_violation(monkeypatch):
