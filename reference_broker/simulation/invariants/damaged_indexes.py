@@ -2,11 +2,11 @@
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| those of lookups      | lookups by offset and by time are correct, as are the largest timestamps (see `oracle`)     |
-| `indexes-kept`        | after the first lookups of each offset and timestamp, lookups do not rebuild an index       |
+| lookups of `oracle`   | lookups by offset and by time are correct, as are the largest timestamps (see `oracle`)     |
+| `indexes-kept`        | when the same offsets and timestamps are looked up again, no index is rebuilt               |
 
-An index is derived from its segment. A size that is a multiple of the entry size passes `sanityCheck`, so a wrong or
-missing entry is detected only by the lookup that needs it. Each copy ends with a batch without timestamps.
+An index is derived from its segment. `LogSegment.sanityCheck` accepts an index whose size is a multiple of the entry
+size, so only a lookup can detect a wrong or missing entry. Each copy ends with a batch without timestamps.
 """
 
 from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ segment are deleted. Bytes after the last whole batch are truncated.
 When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
 last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
 one of the last indexes, without the leader epochs, with an index of no segment, with a part of a batch header at the
-end, and with a batch at the end that lacks its last byte.
+end, and with a batch at the end that lacks its last byte. `damaged_indexes` has the checks of lookups.
 """
 
 from collections.abc import Callable, Mapping
@@ -120,6 +120,7 @@ def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) ->
             opened.maybe_increment_log_start_offset(offset)
             check("without its first records")
     opened.close()
+    opened.remove_expired_producers(wall_ms)
     _check_producers(name, opened, _opened_again(opened, wall_ms))
     if _append_high_offset(opened, wall_ms):
         check("with a batch beyond the segment")
