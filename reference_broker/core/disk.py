@@ -179,7 +179,9 @@ class MemoryDisk:
 
     def delete_directory(self, path: str) -> None:
         """Remove a directory with everything in it."""
-        for inside in self._directories.pop(path, set()):
+        if path not in self._directories:
+            raise FileNotFoundError(path)
+        for inside in self._directories.pop(path):
             self.delete_directory(f"{path}/{inside}")
         self._files.by_directory.pop(path, None)
         parent, _, name = path.rpartition("/")

@@ -10,24 +10,34 @@
 | `closed-durably`  | after a clean shutdown all log files are durable, and the clean-shutdown file exists and has    |
 |                   | the broker epoch. The file may be missing if the node ended before it had opened all its logs   |
 | `cut-durably`     | records that were truncated do not return after a power cut                                     |
-| `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum      |
+| `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum. At  |
+|                   | a restart it would find each stray log, even if the checkpoints or the directories are lost     |
 """
 
 import json
 from typing import Final
 
 from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH
-from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
+from reference_broker.core.disk import MemoryDisk
+from reference_broker.core.log.checkpoints import (
+    CLEAN_SHUTDOWN_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+)
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.quorum_state import Leader
+from reference_broker.core.replication.log_manager import LogManager
 from reference_broker.core.tracer import LogFullyTruncated
 from reference_broker.simulation.disk import SimulatedFile
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _ENOUGH_BYTES, _ENOUGH_MS = 50_000_000, 3_600_000
+_PARTITION_METADATA: Final = "partition.metadata"
+_CHECKPOINTS: Final = (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE)
 _LOG_SUFFIXES: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
 
 
@@ -47,6 +57,7 @@ class FilesInvariants(Observer):
         if watched.machine.ended_by == "stop":
             if is_marked:
                 _check_durable(watched)
+                check_strays_are_found(f"node {watched.node_id}", watched.disk)
             elif watched.node is not None and _has_opened_logs(watched.node):
                 raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended without a marker file")
 
@@ -90,6 +101,30 @@ def check_full_truncation(watched: Watched, event: LogFullyTruncated) -> None:
     :raises InvariantViolation: `cut-durably`.
     """
     _check_truncated(watched, f"{event.topic}-{event.partition}")
+
+
+def check_strays_are_found(name: str, disk: MemoryDisk) -> None:
+    """Delete all logs as stray logs in two copies of a disk: one without its checkpoints, one without directories.
+
+    A broker that is killed may have no checkpoint of a new log, and a disk may lose a directory.
+
+    :raises InvariantViolation: `no-stray-logs`.
+    """
+    owned = [f"{directory}/{_PARTITION_METADATA}" for directory in disk.list("")]
+    without_checkpoints, without_directories = MemoryDisk(), MemoryDisk()
+    for path in owned:
+        if disk.exists(path):
+            without_checkpoints.make_directory(path.partition("/")[0])
+            without_checkpoints.replace(path, bytes(disk.files[path]))
+    for file_name in _CHECKPOINTS:
+        if disk.exists(file_name):
+            without_directories.replace(file_name, bytes(disk.files[file_name]))
+    for copy in (without_checkpoints, without_directories):
+        manager = LogManager(copy, clean=True)
+        manager.delete_strays(())
+        manager.delete_directories(len(owned))
+    if kept := [path for path in owned if without_checkpoints.exists(path)]:
+        raise InvariantViolation("no-stray-logs", f"{name} does not find {kept} without its checkpoints")
 
 
 def _check_truncated(watched: Watched, directory: str) -> None:
@@ -152,7 +187,7 @@ def _check_strays(watched: Watched, node: Node) -> None:
     assert node.broker is not None
     own = {partition.log.directory for partition in node.broker.replicas} | {QUORUM_LOG_DIRECTORY}
     for name in node.runtime.disk.list(""):
-        if name not in own and node.runtime.disk.exists(f"{name}/partition.metadata"):
+        if name not in own and node.runtime.disk.exists(f"{name}/{_PARTITION_METADATA}"):
             raise InvariantViolation(
                 "no-stray-logs", f"node {watched.node_id} keeps {name}, which is not a replica of it"
             )

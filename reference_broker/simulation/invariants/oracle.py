@@ -7,8 +7,8 @@
 |                        | with its last batch; an earlier segment ends with its own last batch, or later             |
 | `snapshots-taken`      | each segment that was rolled above the log start offset since the log was opened has a     |
 |                        | snapshot of the producer state at its base offset                                          |
-| `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
-|                        | tried) finds the position of its batch                                                     |
+| `index-fits-log`       | the entries are those of existing batches, in order, and are found in the index; a lookup  |
+|                        | of an offset (some are tried) finds the position of its batch                              |
 | `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset, and each segment     |
 |                        | that of its batches; a lookup of a timestamp (some are tried) finds an offset in the first |
 |                        | batch whose timestamp is not lower, without more steps than the records need               |
@@ -32,8 +32,9 @@ from reference_broker.core.log.producer_state_manager import BATCHES_REMEMBERED,
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, Codec, checksum
 from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps, finish
+from reference_broker.simulation.invariants.log_copies import crashed_copy
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
-from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
+from reference_broker.simulation.invariants.recovery import check_recovered
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
@@ -78,6 +79,11 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
     oracle.check_epochs()
     oracle.check_producers(wall_ms)
     oracle.check_recovery(wall_ms)
+
+
+def check_lookups(name: object, log: UnifiedLog) -> None:
+    """Check lookups by offset and by time, and the largest timestamps of the segments."""
+    _Oracle(name, log).check_lookups()
 
 
 def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
@@ -178,6 +184,8 @@ class _Oracle:
                 found = by_position.get(entry.position)
                 if found is None or found.last_offset != entry.last_offset:
                     self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} is of {found}")
+                if index.floor(entry.last_offset) != entry:
+                    self._violated("index-fits-log", f"segment {segment.base_offset}: a lookup does not find {entry}")
             if any(not one < other for one, other in pairwise(cast("list[tuple[int, int]]", entries))):
                 self._violated("index-fits-log", f"segment {segment.base_offset}: entries do not ascend")
             for number in range(len(times)):
@@ -185,6 +193,9 @@ class _Oracle:
                 assert moment is not None
                 if largest.get(moment.last_offset) != moment.timestamp_ms:
                     self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch for {moment}")
+                if times.before(moment.timestamp_ms + 1) != moment:
+                    detail = f"segment {segment.base_offset}: a lookup does not find {moment}"
+                    self._violated("time-index-fits-log", detail)
 
     def check_lookups(self) -> None:
         log = self._log

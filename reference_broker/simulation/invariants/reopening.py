@@ -1,10 +1,13 @@
 """Invariants of a log that was closed cleanly, checked in copies of its files.
 
-| name              | what must hold                                                                                  |
-|-------------------|-------------------------------------------------------------------------------------------------|
-| `opens-as-closed` | the log opens with the same offsets, epochs and segment files                                   |
-| those of `oracle` | they also hold when the last batches are truncated, one after the other, and when all records   |
-|                   | but the last one are then deleted (DeleteRecords)                                               |
+| name                 | what must hold                                                                               |
+|----------------------|----------------------------------------------------------------------------------------------|
+| `opens-as-closed`    | the log opens with the same offsets, epochs, producers and segment files, also if almost all |
+|                      | its records were deleted (DeleteRecords)                                                     |
+| `recovery-verifies`  | a log that is opened as after a crash ends before a corrupt batch above the recovery point   |
+| those of `oracle`    | they also hold when the last batches are truncated, one after the other, when almost all     |
+|                      | records are then deleted, and when the next batch does not fit into the segment, because its |
+|                      | offset is too high                                                                           |
 
 After a clean shutdown `LogLoader` trusts the segments, and the recovery point is the log end. It reads only the tail of
 the last segment, from the last entry of the offset index on. An index that is missing, or whose last entry contradicts
@@ -14,7 +17,7 @@ segment are deleted. Bytes after the last whole batch are truncated.
 When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
 last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
 one of the last indexes, without the leader epochs, with an index of no segment, with a part of a batch header at the
-end, and with a batch at the end that lacks its last byte.
+end, and with a batch at the end that lacks its last byte. `damaged_indexes` has the checks of lookups.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,10 +26,12 @@ from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE, LEADER_EPOCH_FILE
+from reference_broker.core.log.index import RELATIVE_OFFSET_MAX
 from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
-from reference_broker.simulation.disk import SimulatedDisk
+from reference_broker.simulation.invariants.damaged_indexes import check_damaged_indexes
+from reference_broker.simulation.invariants.log_copies import copied_log
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -50,17 +55,27 @@ class ReopeningInvariants(Observer):
         if watched.machine.ended_by == "stop" and watched.disk.exists(CLEAN_SHUTDOWN_FILE):
             for replica in watched.open:
                 if replica.partition is not None:
-                    check_reopening(str(replica), watched.disk, replica.partition.log)
-                    check_truncation(str(replica), watched.disk, replica.partition.log, watched.machine.now.wall_ms)
+                    check_closed(str(replica), watched.disk, replica.partition.log, watched.machine.now.wall_ms)
 
 
-def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
+def check_closed(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
+    """Check a closed log in all ways of this module.
+
+    :param wall_ms: the wall-clock time of the node.
+    """
+    check_reopening(name, disk, log)
+    check_changes(name, disk, log, wall_ms)
+    check_verification(name, disk, log, wall_ms)
+    check_damaged_indexes(name, disk, log, wall_ms)
+
+
+def check_reopening(name: str, disk: MemoryDisk, log: UnifiedLog) -> None:
     """Open the log with each kind of damage, and compare it with the closed log.
 
     :raises InvariantViolation: `opens-as-closed`.
     """
     for damage, apply in _DAMAGES.items():
-        copy = _copied(disk, log.directory)
+        copy = copied_log(disk, log.directory)
         if not apply(copy, log.directory):
             continue
         opened = UnifiedLog.open(
@@ -79,15 +94,15 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
             raise InvariantViolation("opens-as-closed", f"{name} is opened with {damage}, and keeps {entry}")
 
 
-def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Truncate the last batches of a copy, one after the other, and then delete all records but the last one.
+def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
+    """Change a copy: truncate the last batches, delete records, open it again, and append a batch with a high offset.
 
     All derived state is checked after each step.
 
     :param wall_ms: the wall-clock time of the node.
-    :raises InvariantViolation: an invariant of `oracle`.
+    :raises InvariantViolation: `opens-as-closed`, or an invariant of `oracle`.
     """
-    copy, directory = _copied(disk, log.directory), log.directory
+    copy, directory = copied_log(disk, log.directory), log.directory
     opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
     trusted_offset = opened.log_end_offset
 
@@ -100,9 +115,78 @@ def check_truncation(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLo
         if opened.log_end_offset - opened.log_start_offset > 1:
             opened.truncate_to(opened.log_end_offset - 1, wall_ms)
             check("truncated")
-    if opened.log_end_offset - opened.log_start_offset > 1:
-        opened.maybe_increment_log_start_offset(opened.log_end_offset - 1)
-        check("without its first records")
+    for offset in (_end_of_largest_batch(opened), opened.log_end_offset - 1):
+        if offset > opened.log_start_offset:
+            opened.maybe_increment_log_start_offset(offset)
+            check("without its first records")
+    opened.close()
+    opened.remove_expired_producers(wall_ms)
+    _check_producers(name, opened, _opened_again(opened, wall_ms))
+    if _append_high_offset(opened, wall_ms):
+        check("with a batch beyond the segment")
+
+
+def check_verification(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
+    """Damage the last batch of a closed segment in a copy, and open the copy as after a crash.
+
+    :raises InvariantViolation: `recovery-verifies`.
+    """
+    copy, directory = copied_log(disk, log.directory), log.directory
+    opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
+    active = opened.segments[-1]
+    last = next(active.headers(opened.log_end_offset - 1), None)
+    if last is None or last.base_offset < opened.log_start_offset:
+        return
+    opened.roll(wall_ms)
+    copy.files[active.log_path][-1] ^= 1
+    again = UnifiedLog.open(
+        copy, directory, log.config, wall_ms,
+        recovery_point=last.base_offset, log_start_offset=opened.log_start_offset,
+    )  # fmt: skip
+    if again.log_end_offset != last.base_offset:
+        detail = f"{name} ends at {again.log_end_offset}, and the batch at {last.base_offset} is corrupt"
+        raise InvariantViolation("recovery-verifies", detail)
+
+
+def _end_of_largest_batch(log: UnifiedLog) -> int:
+    """Return the last offset of a batch that has the most records; 0 if there is no batch."""
+    headers = [header for segment in log.segments for header in segment.headers(log.log_start_offset)]
+    largest = max(headers, key=lambda header: header.last_offset_delta, default=None)
+    return 0 if largest is None else largest.last_offset
+
+
+def _opened_again(log: UnifiedLog, wall_ms: int) -> UnifiedLog:
+    """Open a closed log."""
+    return UnifiedLog.open(
+        log.disk, log.directory, log.config, wall_ms,
+        clean=True, recovery_point=log.recovery_point, log_start_offset=log.log_start_offset,
+    )  # fmt: skip
+
+
+def _check_producers(name: str, closed: UnifiedLog, opened: UnifiedLog) -> None:
+    """Compare the last batches of all producers. As in Kafka, an empty log has no producers when it is opened."""
+    was, found = (
+        {producer_id: (state.epoch, state.batches[-1]) for producer_id, state in log.producers.states.items()}
+        for log in (closed, opened)
+    )
+    if found != was and closed.log_end_offset > closed.log_start_offset:
+        raise InvariantViolation("opens-as-closed", f"{name} was closed with producers {was}, and opens with {found}")
+
+
+def _append_high_offset(log: UnifiedLog, wall_ms: int) -> bool:
+    """Append the first batch again, with an offset that the active segment cannot contain.
+
+    A follower may receive such a batch, because compaction leaves gaps. Return False if the active segment is empty.
+    """
+    active = log.segments[-1]
+    batch = log.read(log.log_start_offset, 1, log.log_end_offset)
+    if not batch or not active.size_bytes:
+        return False
+    header = BatchHeader.parse(batch)
+    base_offset = active.base_offset + RELATIVE_OFFSET_MAX + 1 - header.last_offset_delta
+    placed = header._replace(base_offset=base_offset, leader_epoch=log.latest_epoch)
+    log.append_placed(placed, batch, wall_ms)
+    return True
 
 
 def _content(log: UnifiedLog) -> tuple[object, ...]:
@@ -115,15 +199,6 @@ def _content(log: UnifiedLog) -> tuple[object, ...]:
         tuple(entry for entry in log.epochs.entries if entry[1] < end_offset),
         [name for name in log.disk.list(log.directory) if name.endswith((LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX))],
     )
-
-
-def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
-    copy = MemoryDisk()
-    copy.make_directory(directory)
-    for path in disk.files:
-        if path.startswith(f"{directory}/"):
-            copy.append(path, bytes(disk.files[path]))
-    return copy
 
 
 def _last_file(disk: MemoryDisk, directory: str, suffix: str) -> str:

@@ -34,7 +34,7 @@ def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
     directory = path.rpartition("/")[0]
     if name in {"append", "write", "replace"} and directory:
         disk.make_directory(directory)
-    if name in {"flush_directory", "delete_directory"} or disk.exists(path) or name in {"append", "write", "replace"}:
+    if disk.exists(path) or name in {"append", "write", "replace", "flush_directory"}:
         getattr(disk, name)(path, *arguments)
 
 
@@ -237,6 +237,11 @@ def test_deletion_of_a_directory_may_be_undone(is_flushed):
             disk.flush_directory("")
 
     assert outcomes(prepare) == ({None} if is_flushed else {b"a", None})
+
+
+def test_directory_that_does_not_exist_cannot_be_deleted():
+    with pytest.raises(FileNotFoundError):
+        SimulatedDisk().delete_directory("d")
 
 
 # Power failure during an operation

@@ -4,13 +4,16 @@ import pytest
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
+from reference_broker.core.log.index import OffsetIndex, TimeIndex
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.producer_state_manager import ProducerStateManager
+from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.invariants import InvariantViolation
+from reference_broker.simulation.invariants.log_copies import crashed_copy
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
-from reference_broker.simulation.invariants.recovery import check_recovered, crashed_copy
+from reference_broker.simulation.invariants.recovery import check_recovered
 from tests.reference_broker.log.batches import NOW_MS, idempotent
 
 UNKNOWN_PRODUCER = 777
@@ -92,4 +95,28 @@ def test_snapshot_without_a_producer_is_a_violation(monkeypatch):
     mirror = LogMirror()
     mirror.follow(log)
     with pytest.raises(InvariantViolation, match="producer 5 is lost in a crash"):
+        check_log("a log", log, mirror, NOW_MS)
+
+
+def keep_all_epochs(self, recovered):
+    """Restore the recovered epochs after all epochs of the checkpoint."""
+    self.epochs.restore([*self.epochs.entries, *recovered])
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "replacement"),
+    [(UnifiedLog, "_restore_epochs", keep_all_epochs), (ProducerSnapshots, "delete_above", lambda *_: None)],
+)
+def test_files_from_before_a_truncation_must_not_be_trusted(monkeypatch, owner, method, replacement):
+    log, mirror = log_and_mirror()
+    monkeypatch.setattr(owner, method, replacement)
+    with pytest.raises(InvariantViolation, match="recovery-keeps"):
+        check_log("a log", log, mirror, NOW_MS)
+
+
+@pytest.mark.parametrize(("index", "method"), [(OffsetIndex, "floor"), (TimeIndex, "before")])
+def test_entry_that_is_not_found_in_its_index_is_a_violation(monkeypatch, index, method):
+    log, mirror = log_and_mirror()
+    monkeypatch.setattr(index, method, lambda *_: None)
+    with pytest.raises(InvariantViolation, match="a lookup does not find"):
         check_log("a log", log, mirror, NOW_MS)
