@@ -21,6 +21,7 @@ from conformance.sequential.steps import (
     Operation,
     RawRequest,
     ResourceType,
+    UseDefaults,
 )
 from conformance.sequential.strategies import many, script
 from fixtures.targets.target import Capability
@@ -258,6 +259,25 @@ REQUIREMENTS: Final = (
         text="A setting whose source is DEFAULT_CONFIG has the default of Apache Kafka's documentation.",
         sources=(sources.TOPIC_CONFIGS, sources.KIP_226),
         check=sequential(script(*_INHERITED), judges("error", "other_defaults", of=DescribeConfigs)),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/described-defaults-are-applied",
+        level=Level.MUST,
+        text="The defaults that DescribeConfigs returns for a broker are those that it applies to a topic without "
+        "settings: a batch of message.max.bytes is accepted, and a larger one is not; a record needs a key only if "
+        "log.cleanup.policy has compact; batches are stored by compression.type and log.message.timestamp.type.",
+        sources=(sources.TOPIC_CONFIGS, sources.KIP_226),
+        check=sequential(script(UseDefaults()), judges("error", "not_applied", of=UseDefaults)),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/described-default-numbers-are-used",
+        level=Level.SHOULD,
+        text="CreateTopics with -1 for both numbers uses num.partitions and default.replication.factor as "
+        "DescribeConfigs returns them for a broker, and its response has them since v5.",
+        sources=(sources.KIP_464, sources.KIP_525),
+        check=sequential(script(UseDefaults()), judges("error", "other_numbers", of=UseDefaults)),
         needs=_TOPICS,
     ),
 )

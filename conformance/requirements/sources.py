@@ -120,6 +120,11 @@ KIP_511: Final = _kip(
     "Collect and Expose Client's Name and Version in the Brokers",
     "KIP-511%3A+Collect+and+Expose+Client%27s+Name+and+Version+in+the+Brokers",
 )
+KIP_464: Final = _kip(
+    464,
+    "Defaults for AdminClient#createTopic",
+    "KIP-464%3A+Defaults+for+AdminClient%23createTopic",
+)
 KIP_516: Final = _kip(516, "Topic Identifiers", "KIP-516%3A+Topic+Identifiers")
 KIP_525: Final = _kip(
     525,

@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from conformance.sequential import admin_responses, timeouts
+from conformance.sequential import admin_responses, described_defaults, timeouts
 from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
@@ -46,11 +46,19 @@ from conformance.sequential.steps import (
     Produce,
     RawBytes,
     Step,
+    UseDefaults,
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey
-from fixtures.clients.raw import ConnectionClosed, MalformedResponse, RawClientError, ResponseTimeout
+from fixtures.clients.raw import (
+    ConnectionClosed,
+    MalformedResponse,
+    RawClientError,
+    ResponseTimeout,
+    UnsupportedApi,
+)
 
 MEMORY_GROWTH_MAX: Final = 1 << 30
 """Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
@@ -122,6 +130,8 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
+            case UseDefaults():
+                return self._use_defaults(step)
             case Placement():
                 return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
             case _:
@@ -240,6 +250,24 @@ class ScriptRun:
         grown = self._connections.memory_growth_bytes()
         memory = "bounded" if grown <= MEMORY_GROWTH_MAX else f"{grown >> 20} MiB more than at first"
         return {"broker": "alive", "other_connections": others, "memory": memory}
+
+    def _use_defaults(self, step: UseDefaults) -> Response:
+        """Compare the defaults that the leader of a new topic describes with those that it applies to the topic."""
+        created = self._send(CreateTopic(step.topic, configs=()))
+        if created.get("error") != "NONE" or NOT_READY in created:
+            return created
+        leader = self._connections.node(self._routing.destination(ListOffsets(topic=step.topic)))
+        names = described_defaults.TOPIC_DEFAULTS + described_defaults.NUMBERS
+        described = broker_settings(self._connections.client(leader.id), leader.id, names)
+        if not described:
+            raise UnsupportedApi("the broker does not describe its settings")
+        now_ms = int(self._transport.time() * 1000)
+        brokers = len(self._connections.nodes)
+        return {
+            "error": "NONE",
+            "not_applied": tuple(described_defaults.not_applied(described, step.topic, now_ms, self._send)),
+            "other_numbers": described_defaults.other_numbers(described, f"{step.topic}-numbers", brokers, self._send),
+        }
 
     def _kill_and_restart(self, step: KillAndRestart) -> Response:
         """Kill a broker and start it again; wait until every known partition has a leader that serves."""

@@ -329,6 +329,15 @@ def _inherits_all(_request: Any, part: Any) -> Any:
     return altered(part, "configs", lambda config: replace(config, config_source=5))
 
 
+def described_as(name: str, value: str) -> Tampering:
+    """Return a tampering that changes the description of a setting and nothing else."""
+
+    def change(config: Any) -> Any:
+        return replace(config, value=value) if config.name == name else config
+
+    return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
+
+
 def _defaults_to_one_day(_request: Any, part: Any) -> Any:
     """Describe one day as the default retention of topics and of brokers."""
     day = {"retention.ms": "86400000", "log.retention.hours": "24"}
@@ -628,6 +637,8 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
     "configs/unknown-resource-is-not-described": Planted(suppressed_errors("DescribeConfigs")),
     "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _defaults_to_one_day)),
+    "configs/described-defaults-are-applied": Planted(described_as("message.max.bytes", "900000")),
+    "configs/described-default-numbers-are-used": Planted(described_as("num.partitions", "7")),
     "reassignment/replicas-are-moved": Planted(
         altered_requests(
             "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)

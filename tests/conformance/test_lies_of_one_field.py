@@ -17,6 +17,7 @@ from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api, with_errors
 from tests.conformance.tamperings import (
+    described_as,
     hundred_bytes_more,
     max_timestamp_one_more,
     records_altered,
@@ -187,6 +188,26 @@ LIES = {
         "configs/defaults-are-those-of-kafka",
         configs(_inherited("message.max.bytes", value="1000000")),
         "message.max.bytes 1000000 DEFAULT_CONFIG, but the default is 1048588",
+    ),
+    "cleanup policy of the broker": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("log.cleanup.policy", "compact"),
+        "log.cleanup.policy compact, but Produce of a record without a key returned NONE",
+    ),
+    "codec of the broker": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("compression.type", "zstd"),
+        "compression.type zstd, but an uncompressed batch was stored with codec none",
+    ),
+    "timestamps of the broker": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("log.message.timestamp.type", "LogAppendTime"),
+        "log.message.timestamp.type LogAppendTime, but a batch was stored with CreateTime",
+    ),
+    "size of the broker": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("message.max.bytes", "2000000"),
+        "message.max.bytes 2000000, but Produce of a batch of 2000000 bytes returned MESSAGE_TOO_LARGE",
     ),
     "longer limit": Lie(
         "groups/oversize-metadata-is-rejected",

@@ -69,6 +69,7 @@ from conformance.sequential.steps import (
     Script,
     Step,
     SyncGroup,
+    UseDefaults,
     WithUnknownTags,
 )
 
@@ -101,6 +102,7 @@ _RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] =
     ElectLeaders: admin.elect_leaders,
     AwaitTopic: admin.await_topic,
     Placement: admin.placement,
+    UseDefaults: admin.use_defaults,
     DescribeTopicPartitions: admin.describe_topic_partitions,
     DescribeQuorum: admin.describe_quorum,
     DescribeCluster: admin.describe_cluster,

@@ -19,6 +19,7 @@ from conformance.sequential.steps import (
     EndpointType,
     ListReassignments,
     Placement,
+    UseDefaults,
 )
 
 _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -121,6 +122,11 @@ def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
     """Return an even placement: distinct replicas in a partition, and numbers per broker that differ by at most 1."""
     even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
     return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
+
+
+def use_defaults(_cluster: ModelCluster, _step: UseDefaults) -> Expectation:
+    """Return that every described default is applied."""
+    return {"error": "NONE", "not_applied": (), "other_numbers": ()}
 
 
 def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitions) -> Expectation:

@@ -81,6 +81,7 @@ from conformance.sequential.steps.where import (
     On,
     OnEveryBroker,
     Placement,
+    UseDefaults,
     WithUnknownTags,
 )
 from fixtures.clients.messages import ApiKey
@@ -154,5 +155,6 @@ __all__ = [
     "Script",
     "Step",
     "SyncGroup",
+    "UseDefaults",
     "WithUnknownTags",
 ]

@@ -79,6 +79,16 @@ class AwaitTopic(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class UseDefaults(Step):
+    """CreateTopics of a topic without settings, and requests to it whose results depend on the broker's defaults.
+
+    The response has the defaults that the broker describes, but does not apply.
+    """
+
+    topic: str = TOPIC
+
+
+@dataclass(frozen=True, slots=True)
 class Placement(Step):
     """Metadata of a topic, reduced to how evenly it is spread over the brokers."""
 

@@ -1,0 +1,89 @@
+"""Comparison of the defaults that a broker describes with what it applies to a topic that has no settings.
+
+Each default is compared with the result of a request whose outcome depends on it. A default that the broker does not
+describe, or that would need a batch larger than `_BATCH_BYTES_MAX`, is not compared.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from conformance.sequential.model.produce import batch_size_bytes
+from conformance.sequential.response import Response
+from conformance.sequential.steps import Batch, CreateTopic, Fetch, Produce, Record, Step
+
+_CLEANUP: Final = "log.cleanup.policy"
+_SIZE: Final = "message.max.bytes"
+_CODEC: Final = "compression.type"
+_TIMESTAMPS: Final = "log.message.timestamp.type"
+TOPIC_DEFAULTS: Final = (_CLEANUP, _SIZE, _CODEC, _TIMESTAMPS)
+_NUMBERS: Final = {"num.partitions": "num_partitions", "default.replication.factor": "replication_factor"}
+"""Field of a CreateTopics response by the setting that is its default (KIP-464, KIP-525)."""
+NUMBERS: Final = tuple(_NUMBERS)
+_STORED_UNCOMPRESSED: Final = frozenset({"producer", "uncompressed"})
+_BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+
+Send = Callable[[Step], Response]
+Described = Mapping[str, str | None]
+
+
+def not_applied(described: Described, topic: str, now_ms: int, send: Send) -> Iterator[str]:
+    """Yield the described defaults that do not hold for the topic, each with what was observed.
+
+    The batches have acks=1, because `min.insync.replicas` may exceed the number of replicas.
+    """
+    policy = described.get(_CLEANUP)
+    if policy is not None:
+        error = send(_produce(topic, Record(b"a", None, now_ms))).get("error")
+        if error != ("INVALID_RECORD" if "compact" in policy.split(",") else "NONE"):
+            yield f"{_CLEANUP} {policy}, but Produce of a record without a key returned {error}"
+    limit = described.get(_SIZE) or ""
+    if limit.isdecimal() and int(limit) < _BATCH_BYTES_MAX:
+        for size, wanted in ((int(limit), "NONE"), (int(limit) + 1, "MESSAGE_TOO_LARGE")):
+            error = send(_sized(topic, size, now_ms)).get("error")
+            if error != wanted:
+                yield f"{_SIZE} {limit}, but Produce of a batch of {size} bytes returned {error}"
+    yield from _not_stored(described, topic, now_ms, send)
+
+
+def _not_stored(described: Described, topic: str, now_ms: int, send: Send) -> Iterator[str]:
+    """Yield the described defaults that do not hold for the first batch of the log."""
+    send(_produce(topic, Record(b"a" * 100, b"key", now_ms)))
+    stored = send(Fetch(topic=topic))
+    codecs, records = stored.get("codecs"), stored.get("records")
+    if not codecs or not records:
+        return
+    codec, type_ = described.get(_CODEC), described.get(_TIMESTAMPS)
+    if codec is not None and codecs[0] != ("none" if codec in _STORED_UNCOMPRESSED else codec):
+        yield f"{_CODEC} {codec}, but an uncompressed batch was stored with codec {codecs[0]}"
+    found = "LogAppendTime" if records[0].timestamp_ms is None else "CreateTime"
+    if type_ not in {None, found}:
+        yield f"{_TIMESTAMPS} {type_}, but a batch was stored with {found}"
+
+
+def _produce(topic: str, record: Record) -> Produce:
+    return Produce((Batch((record,)),), topic, acks=1)
+
+
+def _sized(topic: str, size: int, now_ms: int) -> Produce:
+    """Return a Produce request of one batch with this size."""
+    value_bytes = size
+    while (surplus := batch_size_bytes(Batch((Record(bytes(value_bytes), b"key", now_ms),))) - size) != 0:
+        value_bytes = max(value_bytes - surplus, 0)
+    return _produce(topic, Record(bytes(value_bytes), b"key", now_ms))
+
+
+def other_numbers(described: Described, topic: str, brokers: int, send: Send) -> tuple[str, ...]:
+    """Return the described numbers that CreateTopics with -1 does not use, with those that it returns.
+
+    Nothing is created. The request is rejected if there are fewer brokers than the default replication factor.
+    """
+    created = send(CreateTopic(topic, partitions=-1, replication_factor=-1, configs=(), validate_only=True))
+    factor = described.get("default.replication.factor") or ""
+    wanted = "INVALID_REPLICATION_FACTOR" if factor.isdecimal() and int(factor) > brokers else "NONE"
+    if created.get("error") != wanted:
+        return (f"default.replication.factor {factor}, but CreateTopics returned {created.get('error')}",)
+    return tuple(
+        f"{name} {described[name]}, but CreateTopics returned {field} {created[field]}"
+        for name, field in _NUMBERS.items()
+        if described.get(name) is not None and field in created and str(created[field]) != described[name]
+    )
