@@ -46,10 +46,13 @@ REQUIREMENTS: Final = (
     _requirement(
         "produce/errors-have-no-offset",
         "A Produce response with an error has base offset -1 and no log append time. With INVALID_REQUIRED_ACKS, "
-        "CORRUPT_MESSAGE and MESSAGE_TOO_LARGE, log start offset is -1 too: the batch did not reach the log.",
+        "CORRUPT_MESSAGE and MESSAGE_TOO_LARGE, and with INVALID_RECORD if the partition's records are not exactly one "
+        "whole batch of magic 2, log start offset is -1 too: the batch did not reach the log.",
         judges("base_offset", "log_start_offset", "log_append_time", of=Produce),
         Produce((_BATCH,), acks=2),
-        Produce((Batch(_BATCH.records, flaw=Flaw.WRONG_CRC),)),
+        Produce(()),
+        Produce((_BATCH, _BATCH)),
+        *(Produce((Batch(_BATCH.records, flaw=flaw),)) for flaw in (Flaw.WRONG_CRC, Flaw.MAGIC_1, Flaw.TRUNCATED)),
         Produce((_BATCH,), topic="trial-none"),
     ),
     _requirement(

@@ -43,6 +43,8 @@ _VERSION_OF_A_COMMIT: Final = b"\0\1"
 """The first bytes of the key of a committed offset; the rest is missing."""
 _VERSION_WITH_NAMES: Final = 12
 """The newest version of Produce with topic names instead of ids."""
+_VERSION_WITHOUT_ZSTD: Final = 6
+"""The newest version of Produce in which batches may not be compressed with zstd."""
 _RECORDS_MAX: Final = 10_000
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048589"
@@ -64,7 +66,7 @@ _GROUPS: Final = (
 # --- topics that Metadata creates
 
 
-def _missing_topic(version: int, *names: str, creates: bool) -> Any:
+def _missing_topic(version: int, *names: str | None, creates: bool) -> Any:
     schema = request_schema(ApiKey.METADATA, version)
     topics = tuple(fitted(schema.MetadataRequestTopic, topic_id=None, name=name) for name in names)
     return fitted(
@@ -259,20 +261,26 @@ def _fetch_of_replica(state: ClusterState, replica_id: int, replica_epoch: int, 
 
 
 def _unusual_requests(state: ClusterState) -> Any:
-    """Return a Produce request that is larger than any other may be, a partition named twice, and null records.
+    """Return requests that cause exceptions in Kafka, or to which its versions respond differently.
 
-    To the second one Kafka 4.3 responds with one partition, and 3.9 with two. The third one causes a
-    NullPointerException in Kafka, with UNKNOWN_SERVER_ERROR in the response.
+    - A Produce request that is larger than any other request may be.
+    - A partition that is named twice: Kafka 4.3 responds with one partition, and 3.9 with two.
+    - Null records, in versions with and without support of zstd: Kafka 4.3 does not respond.
+    - A topic with neither name nor id: Kafka 4.3 returns UNKNOWN_SERVER_ERROR.
     """
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
-    schema, topic_id = schema_for_clients(ApiKey.PRODUCE), state.image.topics[state.topic].topic_id
+    newest, topic_id = schema_for_clients(ApiKey.PRODUCE), state.image.topics[state.topic].topic_id
     large = encode_batch(RecordBatch((Record(bytes(REQUEST_MAX_BYTES)),)))
-    too_large, without_records = (
-        requests.produce(schema, state.topic, 0, records, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
-        for records in (large, None)
-    )
-    return [too_large, replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)), without_records]
+    produced = ((newest, large), (newest, None), (request_schema(ApiKey.PRODUCE, _VERSION_WITHOUT_ZSTD), None))
+    return [
+        replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)),
+        *(
+            requests.produce(schema, state.topic, 0, records, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
+            for schema, records in produced
+        ),
+        _missing_topic(12, None, creates=False),
+    ]
 
 
 CHECKS: Final = (
@@ -280,7 +288,7 @@ CHECKS: Final = (
         "unusual requests of clients",
         Receiver.LEADER,
         _unusual_requests,
-        always("MESSAGE_TOO_LARGE", "INVALID_REQUEST", "INVALID_RECORD"),
+        always("INVALID_REQUEST", "MESSAGE_TOO_LARGE", "INVALID_RECORD", "INVALID_RECORD", "INVALID_TOPIC_EXCEPTION"),
     ),
     *(
         PostRunCheck(name, receiver, _created_by_metadata, _created_by_metadata_errors, disturbs_cluster=True)

@@ -73,7 +73,7 @@ def _response(cluster: ModelCluster, step: Produce) -> Expectation:
     if partition is None:
         return _rejected(unknown_partition(cluster, step))
     if error := _malformed(step.batches):
-        return _rejected(error)
+        return _rejected(error, log_start_offset=-1)
     if step.acks not in _VALID_ACKS:
         return _rejected("INVALID_REQUIRED_ACKS")
     (batch,) = step.batches

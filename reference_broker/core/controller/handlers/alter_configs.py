@@ -14,7 +14,7 @@ from typing import Any
 
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.controller.configs import Resource, config_records, replace_properties
-from reference_broker.core.controller.controller import Controller, Decision, check_record_count, decide_in_steps
+from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
@@ -51,8 +51,6 @@ def alter(
     for key, element in elements.items():
         if pace.is_due():
             yield
-        if not request.body.validate_only:
-            check_record_count(records)
         code, message = ErrorCode.none, None
         try:
             resource = _resource(element, repeated=count[key] > 1)
