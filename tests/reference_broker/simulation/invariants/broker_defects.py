@@ -26,6 +26,7 @@ from reference_broker.core.quorum.quorum_state import NEVER_MS, Prospective, Quo
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import log_manager
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
@@ -158,6 +159,18 @@ def count_a_follower_that_is_behind(original):
         original(self, *fetch)
 
     return update_fetch_state
+
+
+def keep_the_connection(self, fetcher_id):
+    del self._fetchers[fetcher_id]
+
+
+def keep_proposals(original):
+    def handle_response(self, sent, response, now):
+        original(self, sent, response, now)
+        self._proposals.update(sent)
+
+    return handle_response
 
 
 def disconnect_at_the_first_check(self, channel, now):
@@ -399,6 +412,15 @@ BROKER_DEFECTS = (
         properties=FREQUENT_FLUSHES,
     ),
     Defect("no-leftovers", Purgatory, "drop", nothing),
+    Defect("no-leftovers", ReplicaFetcherManager, "_remove_fetcher", keep_the_connection),
+    Defect("backs-off-from-peer", RequestManager, "back_off", nothing),
+    Defect(
+        "proposal-is-new",
+        AlterPartitionManager,
+        "_handle_alter_partition_response",
+        keep_proposals(AlterPartitionManager._handle_alter_partition_response),
+    ),
+    Defect("fetches-again", ReplicaFetcherManager, "_move", nothing, faults=0),
     Defect(
         "snapshots-kept",
         SnapshotPolicy,
