@@ -76,8 +76,11 @@ def test_a_fetch_of_the_quorum_that_is_dropped_is_a_violation():
     with patch.object(KafkaRaftClient, "_on_transition", drop_fetches):
         cluster = SimulatedCluster(4, seed=1, roles={1: "controller", 2: "controller", 3: "controller", 4: "broker"})
         Invariants(cluster)
+        assert cluster.await_ready()
+        leader_id = cluster.nodes[4].quorum.state.leader_id
+        cluster.scheduler.run_until(lambda: cluster.nodes[leader_id].quorum.delayed_fetches > 0, end_ms=60_000)
         with pytest.raises(InvariantViolation, match="no-leftovers"):
-            cluster.await_ready()
+            cluster.shut_down(leader_id)
 
 
 def test_an_error_that_forwarding_must_hide_is_a_violation():
