@@ -18,7 +18,7 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel, Disconnect, Effect, Send
 from reference_broker.core.timers import Timer, Timers
-from reference_broker.core.tracer import ChannelDisconnected, RequestSent, Tracer, no_tracer
+from reference_broker.core.tracer import ChannelDisconnected, RequestCompleted, RequestSent, Tracer, no_tracer
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.messages import client_codec
 
@@ -71,8 +71,8 @@ class Channels:
 
     def send_request(self, channel: Channel, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now) -> None:
         """Send a request entity of kio. Its class determines API and version."""
-        self._trace(RequestSent(channel, request))
         correlation_id = self._next_correlation_id
+        self._trace(RequestSent(channel, request, correlation_id))
         self._next_correlation_id = (correlation_id + 1) % 2**31
         in_flight = _InFlightRequest(correlation_id, type(request), then, now.monotonic_ms + timeout_ms)
         self._under_way.setdefault(channel, deque()).append(in_flight)
@@ -93,16 +93,20 @@ class Channels:
         except MalformedRequestError:
             correlation_id, response = -1, None
         if correlation_id == in_flight.correlation_id:
-            in_flight.then(response, now)
+            self._complete(channel, in_flight, response, now)
         else:
             self._disconnect(channel)
-            in_flight.then(None, now)
+            self._complete(channel, in_flight, None, now)
             self.lost(channel, now)
 
     def lost(self, channel: Channel, now: Now) -> None:
         """Fail the requests of a channel that could not be connected, or was disconnected."""
         for in_flight in self._under_way.pop(channel, ()):
-            in_flight.then(None, now)
+            self._complete(channel, in_flight, None, now)
+
+    def _complete(self, channel: Channel, in_flight: _InFlightRequest, response: Any, now: Now) -> None:
+        self._trace(RequestCompleted(channel, in_flight.correlation_id, response))
+        in_flight.then(response, now)
 
     def drop(self, channel: Channel) -> None:
         """Disconnect a channel without calling the callbacks of its requests."""

@@ -199,10 +199,8 @@ class Node:
     @property
     def next_ms(self) -> int | None:
         """Monotonic time at which `fire` is to be called; null if nothing is scheduled."""
-        timer_ms, deadline_ms = self.runtime.timers.next_ms, self.quorum.deadline_ms
-        if timer_ms is None or deadline_ms is None:
-            return deadline_ms if timer_ms is None else timer_ms
-        return min(timer_ms, deadline_ms)
+        due_ms = self.runtime.timers.next_ms, self.quorum.deadline_ms
+        return min((at_ms for at_ms in due_ms if at_ms is not None), default=None)
 
     @property
     def has_to_write(self) -> bool:

@@ -42,6 +42,19 @@ class RequestSent(Event):
 
     channel: Channel
     body: Any
+    correlation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCompleted(Event):
+    """The completion of a request of this node to another node, before it is handled.
+
+    :param response: kio's entity; null after a disconnection, a timeout or an invalid response.
+    """
+
+    channel: Channel
+    correlation_id: int
+    response: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,6 +342,11 @@ class Machine:
 
     # Outgoing connections
 
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels with an open connection."""
+        return tuple(self._outgoing)
+
     def _send(self, channel: Channel, data: bytes) -> None:
         pipe = self._outgoing.get(channel)
         if pipe is None:

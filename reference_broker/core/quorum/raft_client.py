@@ -207,6 +207,11 @@ class KafkaRaftClient:
         return tuple(self._effects)
 
     @property
+    def delayed_fetches(self) -> int:
+        """The number of fetches that wait for records."""
+        return len(self._delayed_fetches)
+
+    @property
     def may_stop(self) -> bool:
         """Whether a stopping node can end: it is an observer, another node leads, or no other leader can be elected."""
         if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:

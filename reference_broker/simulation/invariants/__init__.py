@@ -20,6 +20,7 @@ from reference_broker.core.tracer import (
     HighWatermarkUpdated,
     LogFullyTruncated,
     RecordsAppended,
+    RequestCompleted,
     RequestDecided,
     RequestReceived,
     RequestSent,
@@ -33,6 +34,7 @@ from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.files import FilesInvariants, check_full_truncation
 from reference_broker.simulation.invariants.final_checks import check_at_the_end
 from reference_broker.simulation.invariants.follower_progress import FollowerProgressInvariants
+from reference_broker.simulation.invariants.forwarding import ForwardingInvariants
 from reference_broker.simulation.invariants.group_offsets import GroupOffsetInvariants
 from reference_broker.simulation.invariants.health import HealthInvariants, check_channel_timeout, check_idle
 from reference_broker.simulation.invariants.metadata import MetadataInvariants
@@ -48,6 +50,7 @@ from reference_broker.simulation.invariants.requests import check_request
 from reference_broker.simulation.invariants.responses import check_response
 from reference_broker.simulation.invariants.retention import RetentionInvariants
 from reference_broker.simulation.invariants.rolling import RollingInvariants
+from reference_broker.simulation.invariants.sent_requests import SentRequestInvariants
 from reference_broker.simulation.invariants.stale_responses import check_stale_response
 from reference_broker.simulation.invariants.timeliness import TimelinessInvariants
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -82,12 +85,17 @@ class Invariants:
         self.groups = GroupOffsetInvariants(self.watch, self.partitions)
         committed, timeliness, waiting = CommittedInvariants(), TimelinessInvariants(cluster), WaitingInvariants()
         self.quorum.subscribe(self.watch)
-        for check in (check_response, check_metadata_response, check_quorum_response):
+        forwarding = ForwardingInvariants()
+        for check in (check_response, check_metadata_response, check_quorum_response, forwarding.on_response):
             self.watch.subscribe(ResponseSent, check)
         for observer in (committed, timeliness, waiting):
             self.watch.subscribe(ResponseSent, observer.on_response)
         self.watch.subscribe(RequestReceived, waiting.on_request)
+        sent = SentRequestInvariants()
         self.watch.subscribe(RequestSent, check_request)
+        self.watch.subscribe(RequestSent, sent.on_request)
+        self.watch.subscribe(RequestCompleted, sent.on_completion)
+        self.watch.subscribe(FetchResponseProcessed, sent.on_records)
         self.watch.subscribe(RequestDecided, check_controller_response)
         for decided in (committed, timeliness):
             self.watch.subscribe(RequestDecided, decided.on_decision)
@@ -113,6 +121,7 @@ class Invariants:
             ReopeningInvariants(),
             timeliness,
             waiting,
+            sent,
         ]
 
     def acknowledged(

@@ -38,7 +38,7 @@ Comparison = tuple[str, object, object]
 
 _UNKNOWN_EPOCH: Final = -1
 _LATEST, _EARLIEST = -1, -2
-_FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
+FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
 """APIs of the controller that brokers forward."""
 
 
@@ -227,7 +227,7 @@ def _compare_create_topics(watched: Watched, channel: Channel, request: Any) -> 
 
 def _compare_envelope(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
     yield from _compare_controller(watched, channel)
-    yield "an API of the controller", int.from_bytes(request.request_data[:2], "big") in _FORWARDED, True
+    yield "an API of the controller", int.from_bytes(request.request_data[:2], "big") in FORWARDED, True
     yield "client_host_address", len(request.client_host_address), 4
     yield "request_principal", bool(request.request_principal), True
 

@@ -4,8 +4,9 @@
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node processes a bounded number of events in one virtual ms (`watch`)                     |
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
-| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight. No node has a pending |
-|                       | request of a closed connection                                                              |
+| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight, and no connection of  |
+|                       | a fetcher that was removed. No node has a pending request of a closed connection. The only  |
+|                       | pending requests of the quorum are fetches that wait for records                            |
 | `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer, or if no  |
 |                       | request to the peer is in flight                                                            |
 | `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
@@ -21,6 +22,7 @@ from reference_broker.core.channels import Channels
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_state import Resigned
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
+from reference_broker.core.replication.replica_fetcher_manager import FetcherKind
 from reference_broker.core.tracer import ChannelDisconnected
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -50,6 +52,10 @@ class HealthInvariants(Observer):
         lost = _lost(watched.machine, watched.node)
         if lost:
             detail = f"node {watched.node_id} keeps {lost} requests of closed connections"
+            raise InvariantViolation("no-leftovers", detail)
+        pending, delayed = watched.node.pending_quorum_requests, watched.quorum.delayed_fetches
+        if pending != delayed:
+            detail = f"node {watched.node_id} has {pending} pending requests of the quorum, and {delayed} wait"
             raise InvariantViolation("no-leftovers", detail)
 
     def ended(self, watched: Watched) -> None:
@@ -129,4 +135,14 @@ def _pending(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
         ("purgatory keys without requests", empty_keys, 0),
         ("requests in flight", runtime.channels.in_flight, _UNDER_WAY_MAX),
         ("requests of the quorum", node.pending_quorum_requests, _UNDER_WAY_MAX),
+        ("connections of removed fetchers", _removed_fetchers(machine, node), 0),
     ]
+
+
+def _removed_fetchers(machine: Machine, node: Node) -> int:
+    """Return the number of connections to leaders whose fetcher has no partitions."""
+    if node.broker is None:
+        return 0
+    used = {(fetcher.leader, fetcher.purpose) for fetcher in node.broker.replicas.fetchers.fetcher_ids.values()}
+    to_leaders = [channel for channel in machine.channels if channel.purpose.startswith(FetcherKind.BUSY.value)]
+    return sum((channel.node_id, channel.purpose) not in used for channel in to_leaders)

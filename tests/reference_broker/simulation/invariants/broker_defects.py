@@ -165,6 +165,18 @@ def count_a_follower_that_is_behind(original):
     return update_fetch_state
 
 
+def keep_the_connection(self, fetcher_id):
+    del self._fetchers[fetcher_id]
+
+
+def keep_proposals(original):
+    def handle_response(self, sent, response, now):
+        original(self, sent, response, now)
+        self._proposals.update(sent)
+
+    return handle_response
+
+
 def disconnect_at_the_first_check(self, channel, now):
     del self._watches[channel]
     self._disconnect(channel)
@@ -464,6 +476,15 @@ BROKER_DEFECTS = (
         properties=FREQUENT_FLUSHES,
     ),
     Defect("no-leftovers", Purgatory, "drop", nothing),
+    Defect("no-leftovers", ReplicaFetcherManager, "_remove_fetcher", keep_the_connection),
+    Defect("backs-off-from-peer", RequestManager, "back_off", nothing),
+    Defect(
+        "proposal-is-new",
+        AlterPartitionManager,
+        "_handle_alter_partition_response",
+        keep_proposals(AlterPartitionManager._handle_alter_partition_response),
+    ),
+    Defect("fetches-again", ReplicaFetcherManager, "_move", nothing, faults=0),
     Defect(
         "snapshots-kept",
         SnapshotPolicy,

@@ -1,0 +1,119 @@
+"""Order of the requests that a node sends: back-off, repetitions, and the fetchers of busy partitions.
+
+| name                 | what must hold                                                                               |
+|----------------------|----------------------------------------------------------------------------------------------|
+| `backs-off-from-peer`| after a lost request to a voter, a node sends no request to it for                           |
+|                      | `controller.quorum.retry.backoff.ms`, unless its state has changed (`RequestManager`)        |
+| `proposal-is-new`    | a broker proposes no ISR for a partition epoch that is older than that of an AlterPartition  |
+|                      | response which it has received                                                               |
+| `fetches-again`      | when a follower has received records of a partition, it requests the next ones in the same   |
+|                      | event. The request is one of the busy fetcher, unless that has a request in flight           |
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from reference_broker.core.quorum.quorum_state import State
+from reference_broker.core.replication.fetch_state import FetchPhase
+from reference_broker.core.replication.replica_fetcher import FetchResponseProcessed
+from reference_broker.core.replication.replica_fetcher_manager import FetcherKind
+from reference_broker.core.tracer import RequestCompleted, RequestSent
+from reference_broker.protocol.errors import ErrorCode
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
+
+_FETCH, _ALTER_PARTITION = 1, 56
+_RAFT = "raft"
+_Key = tuple[UUID, int]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """Requests of one node since its start.
+
+    :ivar in_flight: by correlation id of a request to a voter: the state in which it was sent, and the time.
+    :ivar lost: by voter: the state and the time of the last loss of a request.
+    :ivar epochs: by partition: leader epoch and partition epoch of the last AlterPartition response.
+    :ivar received: by partition whose records were received but not requested since: the time, and whether the busy
+        fetcher must request the next ones.
+    """
+
+    in_flight: dict[int, tuple[State, int]] = field(default_factory=dict)
+    lost: dict[int, tuple[State, int]] = field(default_factory=dict)
+    epochs: dict[_Key, tuple[int, int]] = field(default_factory=dict)
+    received: dict[_Key, tuple[int, bool]] = field(default_factory=dict)
+
+
+class SentRequestInvariants(Observer):
+    """Observer of requests and their completion. All times are those of the sender's monotonic clock."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, _Sent] = {}
+
+    def started(self, watched: Watched) -> None:
+        """Drop what is known about the last run of a node."""
+        self._nodes[watched.node_id] = _Sent()
+
+    def on_request(self, watched: Watched, event: RequestSent) -> None:
+        """Check a request that a node is about to send."""
+        sent, now_ms = self._nodes[watched.node_id], watched.machine.now.monotonic_ms
+        if event.channel.purpose == _RAFT:
+            state, lost_ms = sent.lost.get(event.channel.node_id, (None, 0))
+            if state is watched.quorum.state and now_ms - lost_ms < watched.quorum.config.retry_backoff_ms:
+                detail = f"node {watched.node_id} sends a request to node {event.channel.node_id}"
+                raise InvariantViolation("backs-off-from-peer", f"{detail} {now_ms - lost_ms} ms after a lost one")
+            sent.in_flight[event.correlation_id] = watched.quorum.state, now_ms
+        elif event.body.__api_key__ == _ALTER_PARTITION:
+            _check_proposals(watched, sent, event.body)
+        elif event.body.__api_key__ == _FETCH:
+            _check_fetcher(watched, sent, event)
+
+    def on_completion(self, watched: Watched, event: RequestCompleted) -> None:
+        """Note a lost request to a voter, and the epochs of partitions."""
+        sent, now_ms, response = self._nodes[watched.node_id], watched.machine.now.monotonic_ms, event.response
+        state, sent_ms = sent.in_flight.pop(event.correlation_id, (None, 0))
+        is_timeout = now_ms - sent_ms >= watched.quorum.config.request_timeout_ms
+        if state is watched.quorum.state and response is None and not is_timeout:
+            sent.lost[event.channel.node_id] = state, now_ms
+        if getattr(response, "__api_key__", None) == _ALTER_PARTITION and response.error_code is ErrorCode.none:
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    if partition.error_code is ErrorCode.none:
+                        epochs = partition.leader_epoch, partition.partition_epoch
+                        sent.epochs[topic.topic_id, partition.partition_index] = epochs
+
+    def on_records(self, watched: Watched, event: FetchResponseProcessed) -> None:
+        """Note the partitions whose records a follower has appended."""
+        assert watched.node is not None
+        received, now_ms = self._nodes[watched.node_id].received, watched.machine.now.monotonic_ms
+        in_flight = {(to.node_id, to.purpose) for to, _, _ in watched.node.runtime.channels.deadlines()}
+        for state, _ in event.requested:
+            if state.had_records_ms == now_ms and state.phase is FetchPhase.FETCHING:
+                partition = state.partition
+                is_free = (partition.leader, FetcherKind.BUSY.value) not in in_flight
+                received[partition.topic_id, partition.index] = now_ms, is_free
+
+    def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
+        """Check that a follower has requested the records after those that it has received in this event."""
+        received_ms, _ = self._nodes[watched.node_id].received.pop(replica.key, (-1, False))
+        if received_ms == watched.machine.now.monotonic_ms:
+            raise InvariantViolation("fetches-again", f"{replica}: there is no next request after {received_ms} ms")
+
+
+def _check_proposals(watched: Watched, sent: _Sent, request: Any) -> None:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            leader_epoch, epoch = sent.epochs.get((topic.topic_id, partition.partition_index), (-1, -1))
+            if partition.leader_epoch == leader_epoch and partition.partition_epoch < epoch:
+                detail = f"node {watched.node_id} proposes an ISR for partition epoch {partition.partition_epoch}"
+                raise InvariantViolation("proposal-is-new", f"{detail}, and has a response with epoch {epoch}")
+
+
+def _check_fetcher(watched: Watched, sent: _Sent, event: RequestSent) -> None:
+    for topic in event.body.topics:
+        for partition in topic.partitions:
+            _, is_free = sent.received.pop((topic.topic_id, partition.partition), (0, False))
+            if is_free and event.channel.purpose != FetcherKind.BUSY.value:
+                detail = f"node {watched.node_id} received records of {topic.topic_id}-{partition.partition}"
+                raise InvariantViolation("fetches-again", f"{detail}, and uses fetcher {event.channel.purpose}")
