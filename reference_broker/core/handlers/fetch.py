@@ -30,6 +30,7 @@ Gaps: incremental sessions; preferred read replicas (KIP-392).
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from reference_broker.core.broker import Broker
@@ -73,19 +74,24 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _without_repetitions(request: Request) -> Request:
-    """Return the request with only the last occurrence of each partition, as `FetchRequest.fetchData` does."""
-    topics: dict[Any, Any] = {}
-    partitions: dict[Any, dict[int, Any]] = {}
-    count = 0
+    """Return the request with only the last element of each partition, at the place of the first.
+
+    `FetchRequest.fetchData` is such a map. A response has one element for consecutive partitions of a topic
+    (`FetchResponse.toMessage`).
+    """
+    count = sum(len(topic.partitions) for topic in request.body.topics)
+    found: dict[Any, tuple[Any, Any]] = {}
     for topic in request.body.topics:
-        key = getattr(topic, "topic", None), getattr(topic, "topic_id", None)
-        topics.setdefault(key, topic)
-        partitions.setdefault(key, {}).update((requested.partition, requested) for requested in topic.partitions)
-        count += len(topic.partitions)
-    if len(topics) == len(request.body.topics) and sum(map(len, partitions.values())) == count:
+        found |= {(_key(topic), requested.partition): (topic, requested) for requested in topic.partitions}
+    if len(found) == count:
         return request
-    distinct = tuple(replace(topic, partitions=tuple(partitions[key].values())) for key, topic in topics.items())
+    topics = (list(consecutive) for _, consecutive in groupby(found.values(), lambda pair: _key(pair[0])))
+    distinct = tuple(replace(pairs[0][0], partitions=tuple(requested for _, requested in pairs)) for pairs in topics)
     return replace(request, body=replace(request.body, topics=distinct))
+
+
+def _key(topic: Any) -> tuple[Any, Any]:
+    return getattr(topic, "topic", None), getattr(topic, "topic_id", None)
 
 
 def _reader(broker: Broker, request: Request) -> PartitionReader:
