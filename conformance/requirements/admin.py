@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.inheritance_rules import TOPIC_PROPERTIES
 from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
 from conformance.sequential.steps import (
     AwaitTopic,
@@ -15,6 +16,7 @@ from conformance.sequential.steps import (
     CreateTopic,
     DeleteTopic,
     DeleteTopicById,
+    DescribeConfigs,
     DescribeLogDirs,
     Eventually,
     Fetch,
@@ -106,7 +108,7 @@ REQUIREMENTS: Final = (
         id="admin/creation-is-described",
         level=Level.SHOULD,
         text="Since CreateTopics v5 the response has the numbers of partitions and replicas and the settings of the "
-        "new topic.",
+        "new topic, as Metadata and DescribeConfigs return them.",
         sources=(sources.KIP_525,),
         check=sequential(
             script(
@@ -122,8 +124,11 @@ REQUIREMENTS: Final = (
                     ),
                 ),
                 Metadata(),
+                Eventually(DescribeConfigs(TOPIC_PROPERTIES)),
             ),
-            judges("error", "num_partitions", "replication_factor", "configs", of=CreateTopic) | _PRESENCE,
+            judges("error", "num_partitions", "replication_factor", "configs", of=CreateTopic)
+            | _PRESENCE
+            | judges("as_created", of=DescribeConfigs),
         ),
         needs=_TOPICS,
     ),

@@ -201,9 +201,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster returns the same brokers and cluster id as Metadata, the brokers' addresses for clients, "
-        "and a controller that is one of the brokers. Since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request "
-        "for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
+        text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, the brokers' addresses for "
+        "clients, and a controller that is one of the brokers. Since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for "
+        "a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(
@@ -217,13 +217,14 @@ REQUIREMENTS: Final = (
             judges(
                 "error",
                 "cluster_id",
+                "racks",
                 "every_broker",
                 "addresses",
                 "controller_is_broker",
                 "operations",
                 of=DescribeCluster,
             )
-            | judges("cluster_id", of=Metadata),
+            | judges("cluster_id", "racks", of=Metadata),
             cost=5,
         ),
         since="3.7.0",

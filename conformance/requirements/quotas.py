@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.judging import Judges
 from conformance.sequential.steps import (
     AlterClientQuotas,
     ApiKey,
@@ -17,9 +18,12 @@ from conformance.sequential.steps import (
     Batch,
     CreateTopic,
     DescribeClientQuotas,
+    DescribeConfigs,
     Eventually,
     Fetch,
     InitProducerId,
+    ListOffsets,
+    Metadata,
     Produce,
     RawRequest,
     Record,
@@ -56,6 +60,21 @@ def _altered(*ops: tuple[str, float], entity: _Entity = _BAD) -> RawRequest:
 
 
 _VALID: Final = ("producer_byte_rate", 1000.0)
+
+_OF_A_CLIENT: Final = (
+    Metadata(),
+    Produce((Batch((Record(b"a"),)),)),
+    Fetch(),
+    ListOffsets(),
+    DescribeConfigs(("retention.ms",)),
+    RawRequest(
+        ApiKey.API_VERSIONS,
+        {"client_software_name": "kafkatrial", "client_software_version": "1"},
+        (),
+    ),
+    RawRequest(ApiKey.CREATE_TOPICS, {"topics": (), "validate_only": True}, ()),
+)
+"""Requests of a client without a quota. The cluster may have a default quota, and throttle it nevertheless."""
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -121,6 +140,18 @@ REQUIREMENTS: Final = (
             ),
             judges("error", "base_offset", "throttled", of=Produce) | judges("error", "records", of=Fetch),
             cost=15,
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+    ),
+    Requirement(
+        id="quotas/throttled-connection-is-muted",
+        level=Level.SHOULD,
+        text="A broker that returns a throttle time does not respond to the next request on the connection before that "
+        "time has passed.",
+        sources=(sources.KIP_219,),
+        check=sequential(
+            script(CreateTopic(), *(AsClient("trial-other", step) for step in _OF_A_CLIENT)),
+            Judges({type(step): frozenset({"muted"}) for step in _OF_A_CLIENT}),
         ),
         needs=frozenset({Capability.TOPIC_ADMIN}),
     ),

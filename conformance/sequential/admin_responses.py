@@ -4,9 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.sequential.inheritance_rules import TOPIC_CONFIG, is_same_value, not_inherited, other_defaults
+from conformance.sequential.inheritance_rules import (
+    TOPIC_CONFIG,
+    is_same_value,
+    not_inherited,
+    other_defaults,
+    source_name,
+)
 from conformance.sequential.real_values import Comparison
-from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition
+from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition, racks
 from conformance.sequential.steps import (
     AlterClientQuotas,
     AlterConfigs,
@@ -110,7 +116,7 @@ def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
     return _only_result(response.responses)
 
 
-def _describe_configs(step: DescribeConfigs, response: Any, _symbols: Symbols) -> Response:
+def _describe_configs(step: DescribeConfigs, response: Any, symbols: Symbols) -> Response:
     if step.broker is not None:
         return _describe_configs_with_broker(response)
     values = _only_result(response.results)
@@ -123,7 +129,27 @@ def _describe_configs(step: DescribeConfigs, response: Any, _symbols: Symbols) -
         "set": tuple((config.name, config.value) for config in own),
         "inherited": tuple(config.name for config in configs if config not in own),
         "synonyms_in_order": all(_synonyms_in_order(config) for config in configs),
+        "as_created": _as_created(configs, symbols.created_configs(step.topic)),
     }
+
+
+def _as_created(described: Sequence[Any], created: Mapping[str, Any]) -> Comparison:
+    """Compare inherited settings with those in the CreateTopics response of the topic, if it had any (KIP-525)."""
+    inherited = [config for config in described if config.config_source != TOPIC_CONFIG] if created else []
+    pairs = [(config, created.get(config.name)) for config in inherited]
+    others = [
+        f"{config.name}: DescribeConfigs returned {_shown(config)}, CreateTopics {_shown(one)}"
+        for config, one in pairs
+        if _shown(config) != _shown(one) and (one is None or one.config_source != TOPIC_CONFIG)
+    ]
+    return Comparison("others", "; ".join(others)) if others else Comparison("as created")
+
+
+def _shown(config: Any) -> str:
+    if config is None:
+        return "nothing"
+    flags = [name for name in ("read_only", "is_sensitive") if getattr(config, name)]
+    return " ".join([str(config.value), source_name(config), *flags])
 
 
 def _describe_configs_with_broker(response: Any) -> Response:
@@ -238,6 +264,7 @@ def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Response:
     return {
         "error": error,
         "cluster_id": symbols.saw_cluster_id(response.cluster_id),
+        "racks": racks(response.brokers, symbols),
         "every_broker": brokers == set(symbols.brokers),
         "addresses": all(symbols.is_address(int(b.broker_id), b.host, b.port) for b in response.brokers),
         "controller_is_broker": int(response.controller_id) in brokers,

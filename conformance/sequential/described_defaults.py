@@ -82,6 +82,8 @@ def other_numbers(described: Described, topic: str, brokers: int, send: Send) ->
     wanted = "INVALID_REPLICATION_FACTOR" if factor.isdecimal() and int(factor) > brokers else "NONE"
     if created.get("error") != wanted:
         return (f"default.replication.factor {factor}, but CreateTopics returned {created.get('error')}",)
+    if wanted != "NONE":
+        return ()
     return tuple(
         f"{name} {described[name]}, but CreateTopics returned {field} {created[field]}"
         for name, field in _NUMBERS.items()

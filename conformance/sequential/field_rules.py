@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from conformance.sequential.response import TOPIC_NAMES, Symbols, first_field
+from conformance.sequential.response import DESCRIBE, NO_OPERATIONS, TOPIC_NAMES, Symbols, first_field
 
 _NONE: Final = -1
 """Kafka's value for no broker, no epoch and no offset."""
@@ -46,6 +46,7 @@ def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[
         yield from _unknown_brokers(value, brokers)
         yield from _replicas(value)
         yield from _config(value)
+        yield from _operations(value)
         for item in fields(value):
             yield from _invalid(getattr(value, item.name), symbols, brokers)
 
@@ -117,8 +118,16 @@ def _config(value: Any) -> Iterator[str]:
             yield f"{config.name}, which is_sensitive, with its value"
         elif config.value is not None and not _has_type(config.value, kind):
             yield f"{config.name} = {config.value} with config_type {kind}"
-        if config.read_only and getattr(value, "resource_type", None) == _TOPIC_RESOURCE:
+        if config.read_only and getattr(value, "resource_type", _TOPIC_RESOURCE) == _TOPIC_RESOURCE:
             yield f"{config.name} of a topic with read_only"
+
+
+def _operations(value: Any) -> Iterator[str]:
+    """Yield permitted operations of a topic or group that lack DESCRIBE, although it is described (KIP-430)."""
+    for name in ("topic_authorized_operations", "authorized_operations"):
+        found = getattr(value, name, NO_OPERATIONS)
+        if found != NO_OPERATIONS and not found & DESCRIBE and not _has_failed(value):
+            yield f"{name} {found}, without DESCRIBE"
 
 
 def _has_type(text: str, kind: int) -> bool:
@@ -135,11 +144,15 @@ def _has_type(text: str, kind: int) -> bool:
 
 
 def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
-    """Yield the fields of a Fetch response that are only for sessions, racks, transactions or followers.
+    """Yield what is only for sessions, racks, transactions or followers, fenced brokers, and permitted operations.
 
-    Raw requests have no rack and no epoch of a last record. They have a session, or read committed records, only if
-    they set the fields for that.
+    Raw requests have no rack and no epoch of a last record. They have a session, read committed records, fenced brokers
+    or permitted operations only if they set the fields for that.
     """
+    yield from _unrequested_operations(request, response)
+    for broker in getattr(response, "brokers", ()):
+        if getattr(broker, "is_fenced", False) and not request.get("include_fenced_brokers"):
+            yield f"broker {broker.broker_id} with is_fenced"
     session: Any = getattr(response, "session_id", 0)
     if session != 0 and not {"session_id", "session_epoch"} & request.keys():
         yield f"session_id {session} without a session"
@@ -152,3 +165,16 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
         for name in ("diverging_epoch", "snapshot_id"):
             if (found := getattr(part, name, None)) and (found.epoch, found.end_offset) != (_NONE, _NONE):
                 yield f"{name} {found.epoch} to {found.end_offset} for a consumer"
+
+
+def _unrequested_operations(request: Mapping[str, Any], response: Any) -> Iterator[str]:
+    """Yield permitted operations that the request has a field for, and that it does not request (KIP-430)."""
+    described = (*getattr(response, "topics", ()), *getattr(response, "groups", ()))
+    for element, name, flag in (
+        (response, "cluster_authorized_operations", "include_cluster_authorized_operations"),
+        *((topic, "topic_authorized_operations", "include_topic_authorized_operations") for topic in described),
+        *((group, "authorized_operations", "include_authorized_operations") for group in described),
+    ):
+        found = getattr(element, name, NO_OPERATIONS)
+        if found != NO_OPERATIONS and request.get(flag) is False:
+            yield f"{name} {found} without {flag}"

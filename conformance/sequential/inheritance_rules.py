@@ -105,7 +105,7 @@ def _not_inherited(config: Any, broker: Mapping[str, Any]) -> Iterator[str]:
     if config.config_source == TOPIC_CONFIG:
         return
     if config.config_source != first.config_source:
-        yield f"source of {config.name} {_source(config)}, but that of {first.name} is {_source(first)}"
+        yield f"source of {config.name} {source_name(config)}, but that of {first.name} is {source_name(first)}"
     inherited = _inherited(units, broker)
     if inherited is not None and not is_same_value(config.value, inherited):
         listed = ", ".join(f"{name} is {broker[name].value}" for name in units)
@@ -113,10 +113,11 @@ def _not_inherited(config: Any, broker: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _listed(synonyms: Sequence[Any]) -> str:
-    return "[" + ", ".join(f"{each.name} {each.value} {_source(each)}" for each in synonyms) + "]"
+    return "[" + ", ".join(f"{each.name} {each.value} {source_name(each)}" for each in synonyms) + "]"
 
 
-def _source(config: Any) -> str:
+def source_name(config: Any) -> str:
+    """Return the name of the source of a setting or synonym."""
     source = int(config.config_source if hasattr(config, "config_source") else config.source)
     return _SOURCES.get(source, str(source))
 
@@ -170,7 +171,7 @@ def other_defaults(topic: Sequence[Any], broker: Sequence[Any]) -> tuple[str, ..
         if units and config.config_source == _DEFAULT_CONFIG and units.keys() <= names:
             found.append((config, _topic_default(units)))
     return tuple(
-        f"{config.name} {config.value} {_source(config)}, but the default is {default}"
+        f"{config.name} {config.value} {source_name(config)}, but the default is {default}"
         for config, default in found
         if not is_same_value(config.value, default)
     )

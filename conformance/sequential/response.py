@@ -9,7 +9,7 @@ If there was no response, the only field is `connection`: closed or silent. Byte
 `malformed`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -24,6 +24,8 @@ SILENT: Final[Response] = {"connection": "silent"}
 
 NO_OPERATIONS: Final = -(2**31)
 """Value of `authorized_operations` if the request did not include them (KIP-430)."""
+DESCRIBE: Final = 1 << 8
+"""Bit of `AclOperation.DESCRIBE` in `authorized_operations`."""
 INVALID_FIELDS: Final = "invalid_fields"
 """Field that is present if a response has fields that break a rule of `field_rules`."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
@@ -89,6 +91,18 @@ class Symbols(Names, Protocol):
         """Record a cluster id; return its index in the order in which ids were first seen, None for no id."""
         ...
 
+    def saw_created_configs(self, topic: str, configs: Iterable[Any]) -> None:
+        """Record the settings that a CreateTopics response has for a topic."""
+        ...
+
+    def created_configs(self, topic: str) -> Mapping[str, Any]:
+        """Return the recorded settings of a topic by name; empty if no response had them."""
+        ...
+
+    def saw_racks(self, racks: str) -> int:
+        """Record the racks of all brokers; return their index in the order in which such texts were first seen."""
+        ...
+
     @property
     def brokers(self) -> tuple[int, ...]:
         """The ids of the target's brokers, ascending."""
@@ -115,6 +129,12 @@ def malformed(error: Exception) -> Response:
 def error_of(code: Any) -> str:
     """Return the name of the error as in Kafka's `Errors`, such as NONE."""
     return str(code.name.upper())
+
+
+def racks(brokers: Sequence[Any], symbols: Symbols) -> int:
+    """Return the symbol of the racks of the brokers that a response lists, by ascending id."""
+    found = sorted((int(first_field(one, ("node_id", "broker_id"))), one.rack) for one in brokers)
+    return symbols.saw_racks(", ".join(f"{broker}: {rack}" for broker, rack in found))
 
 
 def plain_fields(source: Any, *names: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from conformance.sequential import admin_responses, group_responses
 from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import (
+    DESCRIBE,
     NO_OPERATIONS,
     ReadRecord,
     Response,
@@ -21,6 +22,7 @@ from conformance.sequential.response import (
     malformed,
     only_partition,
     plain_fields,
+    racks,
 )
 from conformance.sequential.steps import (
     CreateTopic,
@@ -175,6 +177,7 @@ def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Respons
     if hasattr(topic, "num_partitions"):
         values["num_partitions"] = int(topic.num_partitions)
         values["replication_factor"] = int(topic.replication_factor)
+        symbols.saw_created_configs(step.topic, topic.configs or ())
         names = {name for name, _ in step.configs}
         values["configs"] = tuple(sorted((item.name, item.value) for item in topic.configs or () if item.name in names))
     if hasattr(topic, "topic_id") and not step.validate_only:
@@ -210,6 +213,7 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
         values["unrequested"] = len(listed) - len(topics)
     if hasattr(response, "cluster_id"):
         values["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
+        values["racks"] = racks(response.brokers, symbols)
     if all(hasattr(topic, "topic_id") for _, topic in topics):
         values["topic_ids"] = tuple(
             sorted((n, seen) for n, t in topics if (seen := symbols.saw_topic_id(n, t.topic_id)) is not None)
@@ -223,10 +227,14 @@ def _is_internal_flag_correct(topic: Any) -> bool:
 
 
 def _operations(response: Any, topics: Iterable[Any]) -> Response:
-    """Return whether the cluster and the topics have permitted operations; "some" if only some of them have."""
-    found = [getattr(response, "cluster_authorized_operations", None)]
-    found += [getattr(topic, "topic_authorized_operations", None) for topic in topics]
-    given = {value != NO_OPERATIONS for value in found if value is not None}
+    """Return whether the cluster and the topics have permitted operations; "some" if only some of them have.
+
+    A topic that is described without DESCRIBE among its operations has none.
+    """
+    cluster = getattr(response, "cluster_authorized_operations", None)
+    found = [getattr(topic, "topic_authorized_operations", None) for topic in topics]
+    given = {value != NO_OPERATIONS and bool(value & DESCRIBE) for value in found if value is not None}
+    given |= {cluster != NO_OPERATIONS} if cluster is not None else set()
     return {"operations": given.pop() if len(given) == 1 else "some"} if given else {}
 
 

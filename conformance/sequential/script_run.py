@@ -21,6 +21,7 @@ from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
+from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.routing import LOADING, Routing
@@ -55,6 +56,7 @@ from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import (
     ConnectionClosed,
     MalformedResponse,
+    RawClient,
     RawClientError,
     ResponseTimeout,
     UnsupportedApi,
@@ -147,7 +149,24 @@ class ScriptRun:
             self._routing.destination(step.step), self._symbols.real(step.client)
         ) as client:
             response = client.request(self._routing.message(step.step, client))
-        return {**normalise(step.step, response, self._symbols), "throttled": response.throttle_time > timedelta(0)}
+            muted = self._muted(client, response.throttle_time)
+        throttled = {"throttled": response.throttle_time > timedelta(0), "muted": muted}
+        return {**normalise(step.step, response, self._symbols), **throttled}
+
+    def _muted(self, client: RawClient, throttle_time: timedelta) -> Comparison:
+        """Compare the throttle time of a response with the time until the next response on the connection (KIP-219).
+
+        If there is none until the timeout, the connection is muted for at least that long.
+        """
+        began = self._transport.monotonic()
+        with suppress(ResponseTimeout):
+            if throttle_time > timedelta(0):
+                client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+                waited = timedelta(seconds=self._transport.monotonic() - began)
+                if waited < throttle_time / 2:
+                    times = (f"{one // timedelta(milliseconds=1)} ms" for one in (throttle_time, waited))
+                    return Comparison("too short", "{} of throttle time, next response after {}".format(*times))
+        return Comparison("for the throttle time")
 
     def _send_to_every_broker(self, step: OnEveryBroker) -> Response:
         self._routing.destination(step.step)  # waits for a coordinator that is loading

@@ -1,7 +1,7 @@
 """The values that the symbols of a script have in one run: names, ids of topics, producers and members, brokers."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.sequential.real_values import IdSymbol
@@ -22,6 +22,8 @@ class ScriptSymbols:
         self._suffix = f"-{unique}"
         self._nodes = tuple(nodes)
         self._cluster_ids: list[str] = []
+        self._racks: list[str] = []
+        self._created_configs: dict[str, Mapping[str, Any]] = {}
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
@@ -122,6 +124,20 @@ class ScriptSymbols:
         if cluster_id not in self._cluster_ids:
             self._cluster_ids.append(cluster_id)
         return IdSymbol(self._cluster_ids.index(cluster_id), tuple(self._cluster_ids))
+
+    def saw_created_configs(self, topic: str, configs: Iterable[Any]) -> None:
+        """Record the settings that a CreateTopics response has for a topic."""
+        self._created_configs[topic] = {str(config.name): config for config in configs}
+
+    def created_configs(self, topic: str) -> Mapping[str, Any]:
+        """Return the recorded settings of a topic by name; empty if no response had them."""
+        return self._created_configs.get(topic, {})
+
+    def saw_racks(self, racks: str) -> int:
+        """Record the racks of all brokers; return their index in the order in which such texts were first seen."""
+        if racks not in self._racks:
+            self._racks.append(racks)
+        return IdSymbol(self._racks.index(racks), tuple(self._racks))
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -329,6 +329,12 @@ def _inherits_all(_request: Any, part: Any) -> Any:
     return altered(part, "configs", lambda config: replace(config, config_source=5))
 
 
+def _throttles_without_delay(request: Any, forward: Any) -> Any:
+    """Return a throttle time in each response to Fetch, and delay nothing."""
+    response = forward(request)
+    return replace(response, throttle_time=dt.timedelta(seconds=5)) if api(request) == "Fetch" else response
+
+
 def described_as(name: str, value: str) -> Tampering:
     """Return a tampering that changes the description of a setting and nothing else."""
 
@@ -488,6 +494,7 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
+    "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
     "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,

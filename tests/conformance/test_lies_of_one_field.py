@@ -4,6 +4,7 @@ Goal: fields on which no other requirement depends are judged too. Method: as in
 """
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +63,46 @@ def partitions_described(name: str, change: Any) -> Tampering:
 
 def configs(change: Any) -> Tampering:
     return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
+
+
+def _each_broker(name: str, **changes: Any) -> Tampering:
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        return altered(response, "brokers", lambda each: _changed(each, changes)) if api(request) == name else response
+
+    return tamper
+
+
+def _topics_permit(operations: int) -> Tampering:
+    """Return a tampering that replaces the permitted operations of each topic without an error."""
+
+    def change(topic: Any) -> Any:
+        failed = topic.error_code != ErrorCode.none
+        return topic if failed else _changed(topic, {"topic_authorized_operations": operations})
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        described = api(request) in {"Metadata", "DescribeTopicPartitions"}
+        return altered(response, "topics", change) if described else response
+
+    return tamper
+
+
+def _created_with(name: str, **changes: Any) -> Tampering:
+    """Return a tampering that changes one setting in the responses to CreateTopics."""
+
+    def change(config: Any) -> Any:
+        return _changed(config, changes) if config.name == name else config
+
+    def topic(_request: Any, part: Any) -> Any:
+        return altered(part, "configs", change) if getattr(part, "configs", None) else part
+
+    return altered_responses("CreateTopics", topic)
+
+
+def _changed(element: Any, changes: Mapping[str, Any]) -> Any:
+    """Return the element with new values for the fields that it has."""
+    return replace(element, **{key: value for key, value in changes.items() if hasattr(element, key)})
 
 
 def _log_start_one_more(_request: Any, part: Any) -> Any:
@@ -233,6 +274,47 @@ LIES = {
         "metadata/cluster-is-described",
         whole("DescribeCluster", cluster_id="another"),
         "cluster_id was 1 (another), not 0 (",
+    ),
+    "rack": Lie(
+        "metadata/cluster-is-described",
+        _each_broker("DescribeCluster", rack="r1"),
+        "racks was 1 (1: r1), not 0 (1: None)",
+    ),
+    "fenced broker": Lie(
+        "versions/describe-cluster",
+        _each_broker("DescribeCluster", is_fenced=True),
+        "broker 1 with is_fenced",
+    ),
+    "operations of a topic": Lie(
+        "metadata/topics-are-described",
+        _topics_permit(1 << 3),
+        "Metadata: operations was some, not True",
+    ),
+    "operations that were not requested": Lie(
+        "versions/metadata", _topics_permit(1 << 8), "topic_authorized_operations 256 without include_topic"
+    ),
+    "operations of a described topic": Lie(
+        "versions/describe-topic-partitions", _topics_permit(0), "topic_authorized_operations 0, without DESCRIBE"
+    ),
+    "setting of a new topic": Lie(
+        "admin/creation-is-described",
+        _created_with("segment.index.bytes", value="5"),
+        "segment.index.bytes: DescribeConfigs returned 10485760 DEFAULT_CONFIG, CreateTopics 5 DEFAULT_CONFIG",
+    ),
+    "source of a setting of a new topic": Lie(
+        "admin/creation-is-described",
+        _created_with("segment.ms", config_source=4),
+        "segment.ms: DescribeConfigs returned 604800000 DEFAULT_CONFIG, CreateTopics 604800000 STATIC_BROKER_CONFIG",
+    ),
+    "read-only setting of a new topic": Lie(
+        "versions/create-topics",
+        _created_with("segment.ms", read_only=True),
+        "segment.ms of a topic with read_only",
+    ),
+    "throttle time of a client without a quota": Lie(
+        "quotas/throttled-connection-is-muted",
+        whole("ListOffsets", throttle_time=dt.timedelta(seconds=5)),
+        "ListOffsets: muted was too short (5000 ms of throttle time, next response after ",
     ),
     "topic id": Lie(
         "metadata/topic-id-names-one-creation",

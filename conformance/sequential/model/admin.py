@@ -198,6 +198,7 @@ def describe_cluster(_cluster: ModelCluster, step: DescribeCluster) -> Expectati
     return {
         "error": "NONE",
         "cluster_id": 0,
+        "racks": 0,
         "every_broker": True,
         "addresses": True,
         "controller_is_broker": True,

@@ -89,4 +89,5 @@ def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectatio
         "set": tuple((name, own[name]) for name in known if name in own),
         "inherited": tuple(name for name in known if name not in own),
         "synonyms_in_order": True,
+        "as_created": "as created",
     }

@@ -20,5 +20,8 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Add `throttled` to a response: true if the client has a quota, because scripts always exceed it."""
-    return {**served, "throttled": bool(cluster.quotas.get(client))}
+    """Add `throttled` to a response: true if the client has a quota, because scripts always exceed it.
+
+    Its connection is muted for the throttle time, if it has one.
+    """
+    return {**served, "throttled": bool(cluster.quotas.get(client)), "muted": "for the throttle time"}

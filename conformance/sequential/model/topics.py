@@ -98,6 +98,7 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
         "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
         "brokers": True,
         "cluster_id": 0,
+        "racks": 0,
         "unrequested": 0,
         "internal": True,
         "operations": step.with_operations,

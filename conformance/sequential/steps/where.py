@@ -55,7 +55,10 @@ class AfterCleanup(Eventually):
 
 @dataclass(frozen=True, slots=True)
 class AsClient(Step):
-    """A step of another client, with its client id on a new connection. The response has the field `throttled`."""
+    """A step of another client, with its client id on a new connection.
+
+    The response has the fields `throttled` and `muted`.
+    """
 
     client: str
     step: Step
