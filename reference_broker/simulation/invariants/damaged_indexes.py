@@ -6,11 +6,13 @@
 | `indexes-kept`        | when the same offsets and timestamps are looked up again, no index is rebuilt               |
 
 An index is derived from its segment. `LogSegment.sanityCheck` accepts an index whose size is a multiple of the entry
-size, so only a lookup can detect a wrong or missing entry. Each copy ends with a batch without timestamps.
+size, so only a lookup can detect a wrong or missing entry. Each copy ends with a batch without timestamps,
+in the active segment or in a closed one.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
@@ -39,9 +41,9 @@ def check_damaged_indexes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms:
     :param wall_ms: the wall-clock time of the node.
     :raises InvariantViolation: `indexes-kept`, or an invariant of lookups.
     """
-    for damage, apply in _DAMAGES.items():
+    for (damage, apply), is_rolled in product(_DAMAGES.items(), (False, True)):
         copy = copied_log(disk, log.directory)
-        _append_without_timestamp(_open(copy, log, wall_ms), wall_ms)
+        _append_without_timestamp(_open(copy, log, wall_ms), wall_ms, is_rolled=is_rolled)
         for path in copy.files:
             apply(copy, path)
         opened = _open(copy, log, wall_ms)
@@ -56,13 +58,18 @@ def _open(copy: SimulatedDisk, log: UnifiedLog, wall_ms: int) -> UnifiedLog:
     return UnifiedLog.open(copy, log.directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
 
 
-def _append_without_timestamp(log: UnifiedLog, wall_ms: int) -> None:
-    """Append the first batch again, without timestamps, and close the log."""
+def _append_without_timestamp(log: UnifiedLog, wall_ms: int, *, is_rolled: bool) -> None:
+    """Append the first batch again, without timestamps, and close the log.
+
+    :param is_rolled: roll the log after that batch. `LogLoader` does not scan the end of a closed segment.
+    """
     batch = log.read(log.log_start_offset, 1, log.log_end_offset)
     if batch:
         header = BatchHeader.parse(batch)._replace(base_offset=log.log_end_offset, leader_epoch=log.latest_epoch)
         placed = with_timestamp(header, batch[HEADER_SIZE_BYTES:], TimestampType.CREATE_TIME, NO_TIMESTAMP)
         log.append_placed(placed, batch, wall_ms)
+        if is_rolled:
+            log.roll(wall_ms)
     log.close()
 
 
