@@ -14,7 +14,7 @@ from chaos.simulation.run import run
 from conformance.trial.trial import ClusterSettings, Timed, Topic, Trial
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Pause, Role
-from reference_broker.core import broker_lifecycle_manager, forwarding, group_coordinator
+from reference_broker.core import broker_lifecycle_manager, dispatch, forwarding, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import (
     configs,
@@ -33,17 +33,19 @@ from reference_broker.core.controller.handlers import (
     broker_heartbeat,
 )
 from reference_broker.core.handlers import (
+    delete_records,
     describe_controllers,
     list_offsets,
     metadata,
     produce,
 )
 from reference_broker.core.handlers.describe_cluster import EndpointType
+from reference_broker.core.producer_id_manager import ProducerIdManager
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
 from reference_broker.simulation.trace import Trace
 
 
@@ -67,6 +69,16 @@ def is_any_transactional(request):
     """Fail if a partition has null records."""
     batches = [data.records for topic in request.body.topic_data for data in topic.partition_data]
     return any(BatchHeader.parse(batch).is_transactional for batch in batches if len(batch) >= HEADER_SIZE_BYTES)
+
+
+def is_zstd(_request, records):
+    """Fail for null records."""
+    return len(records) >= HEADER_SIZE_BYTES and BatchHeader.parse(records).codec == Codec.ZSTD
+
+
+def with_name(request, view, name, original=metadata._topic_by_name):
+    """Fail for a topic without a name."""
+    return original(request, view, name.strip())
 
 
 def lowest_ids(racks, count):
@@ -130,6 +142,12 @@ DEFECTS = (
     ("a forwarded request without a controller", forwarding, "_RETRY_BACKOFF_MS", 100_000),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("a topic with too many partitions", controller, "check_record_count", nothing),
+    ("more producers than a block of ids", ProducerIdManager, "_request_next_block", nothing),
+    ("large requests", dispatch, "REQUEST_MAX_BYTES", dispatch.REQUEST_MAX_BYTES - 1),
+    ("large requests", dispatch, "_PRODUCE", -1),
+    ("a deletion of records without time", delete_records._DelayedDeleteRecords, "is_settled", everything),
+    ("unusual requests of clients", metadata, "_topic_by_name", with_name),
+    ("unusual requests of clients", produce, "_is_unsupported", is_zstd),
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
@@ -179,6 +197,7 @@ DETECTED_BY = {
     "not-converged",
     "quorum-votes",
     "configs-applied",
+    "delete-response",
     "exception",
     "group-offsets-loaded",
 }
