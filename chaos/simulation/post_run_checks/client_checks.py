@@ -23,12 +23,14 @@ from chaos.simulation.post_run_checks.post_run_check import (
     schema_for_clients,
 )
 from chaos.simulation.post_run_checks.quorum_checks import vote
+from conformance.fuzz.wire import varint
 from fixtures.clients import requests
 from fixtures.clients.client_request import encoded
 from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.requests import fitted
+from reference_broker.core.controller.handlers.allocate_producer_ids import PRODUCER_ID_BLOCK_SIZE
 from reference_broker.core.dispatch import REQUEST_MAX_BYTES
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
@@ -46,6 +48,8 @@ _VERSION_WITH_NAMES: Final = 12
 _VERSION_WITHOUT_ZSTD: Final = 6
 """The newest version of Produce in which batches may not be compressed with zstd."""
 _RECORDS_MAX: Final = 10_000
+_LENGTH_BYTES, _VARINT_BYTES = 4, 4
+"""Size of the length before a frame, and of the varint of the length of a value of 2 to 256 MiB."""
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048589"
 """A byte more than Kafka's default: the logs have another configuration, but accept the same batches of the trial."""
@@ -123,7 +127,7 @@ def _created_and_deleted(state: ClusterState) -> Any:
     If there is another broker, each of the two leads half of the partitions.
     """
     schema = schema_for_clients(ApiKey.CREATE_TOPICS)
-    replicas = (state.broker, *(broker for broker in state.brokers if broker != state.broker))[:2]
+    replicas = _replicas(state)
     creation = requests.create_topic(
         schema,
         NOWHERE,
@@ -152,6 +156,60 @@ def _forwarded_without_controller(state: ClusterState) -> Any:
     next_epoch = vote(state, voter_id=state.controller, replica_id=state.standby, replica_epoch=state.epoch + 1)
     deletion = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
     return [At(Receiver.CONTROLLER, next_epoch), deletion]
+
+
+def _more_producers_than_a_block(state: ClusterState) -> Any:
+    """Return requests for more producer ids than a broker has before it must request a block from the controller."""
+    request = encoded(requests.init_producer_id(schema_for_clients(ApiKey.INIT_PRODUCER_ID)))
+    return [request] * (PRODUCER_ID_BLOCK_SIZE + 1)
+
+
+def _large_requests(state: ClusterState) -> Any:
+    """Return a request as large as the limit, with an unknown tagged field, and a larger one of the API without limit.
+
+    The batch of the latter is larger than `max.message.bytes`.
+    """
+    small = encoded(requests.init_producer_id(schema_for_clients(ApiKey.INIT_PRODUCER_ID)))
+    tag_count, tag = b"\x01", b"\x64"
+    value_bytes = REQUEST_MAX_BYTES - len(small.frame(0)) + _LENGTH_BYTES - len(tag) - _VARINT_BYTES
+    value = varint(value_bytes) + bytes(value_bytes)
+    batch = encode_batch(RecordBatch((Record(bytes(REQUEST_MAX_BYTES)),)))
+    schema = request_schema(ApiKey.PRODUCE, _VERSION_WITH_NAMES)
+    return [
+        replace(small, tail=small.tail[:-1] + tag_count + tag + value),
+        requests.produce(schema, state.topic, 0, batch, acks=1, timeout_ms=_TIMEOUT_MS),
+    ]
+
+
+def _deletion_without_time(state: ClusterState) -> Any:
+    """Return requests that delete a record in a new topic, without time for a follower to delete it, too."""
+    creation = requests.create_topic(
+        schema_for_clients(ApiKey.CREATE_TOPICS),
+        NOWHERE,
+        partitions=-1,
+        replication_factor=-1,
+        properties={"min.insync.replicas": "1"},
+        timeout_ms=_TIMEOUT_MS,
+        assignments=(_replicas(state),),
+    )
+    batch = encode_batch(RecordBatch((Record(b"x"),)))
+    schema = request_schema(ApiKey.PRODUCE, _VERSION_WITH_NAMES)
+    return [
+        *(creation, Sleep(PROPAGATION_MS)),
+        requests.produce(schema, NOWHERE, 0, batch, acks=1, timeout_ms=_TIMEOUT_MS),
+        Sleep(PROPAGATION_MS),
+        requests.delete_records(schema_for_clients(ApiKey.DELETE_RECORDS), NOWHERE, 0, -1, timeout_ms=0),
+        requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS),
+    ]
+
+
+def _deletion_without_time_errors(state: ClusterState) -> list[str]:
+    return [NONE, NONE, "REQUEST_TIMED_OUT" if len(_replicas(state)) > 1 else NONE, NONE]
+
+
+def _replicas(state: ClusterState) -> tuple[int, ...]:
+    """Return the receiver, and another broker if there is one."""
+    return (state.broker, *(broker for broker in state.brokers if broker != state.broker))[:2]
 
 
 # --- groups
@@ -263,21 +321,18 @@ def _fetch_of_replica(state: ClusterState, replica_id: int, replica_epoch: int, 
 def _unusual_requests(state: ClusterState) -> Any:
     """Return requests that cause exceptions in Kafka, or to which its versions respond differently.
 
-    - A Produce request that is larger than any other request may be.
     - A partition that is named twice: Kafka 4.3 responds with one partition, and 3.9 with two.
     - Null records, in versions with and without support of zstd: Kafka 4.3 does not respond.
     - A topic with neither name nor id: Kafka 4.3 returns UNKNOWN_SERVER_ERROR.
     """
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
-    newest, topic_id = schema_for_clients(ApiKey.PRODUCE), state.image.topics[state.topic].topic_id
-    large = encode_batch(RecordBatch((Record(bytes(REQUEST_MAX_BYTES)),)))
-    produced = ((newest, large), (newest, None), (request_schema(ApiKey.PRODUCE, _VERSION_WITHOUT_ZSTD), None))
+    topic_id = state.image.topics[state.topic].topic_id
     return [
         replace(request, topics=(replace(topic, partitions=topic.partitions * 2),)),
         *(
-            requests.produce(schema, state.topic, 0, records, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
-            for schema, records in produced
+            requests.produce(schema, state.topic, 0, None, acks=1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
+            for schema in (schema_for_clients(ApiKey.PRODUCE), request_schema(ApiKey.PRODUCE, _VERSION_WITHOUT_ZSTD))
         ),
         _missing_topic(12, None, creates=False),
     ]
@@ -288,7 +343,7 @@ CHECKS: Final = (
         "unusual requests of clients",
         Receiver.LEADER,
         _unusual_requests,
-        always("INVALID_REQUEST", "MESSAGE_TOO_LARGE", "INVALID_RECORD", "INVALID_RECORD", "INVALID_TOPIC_EXCEPTION"),
+        always("INVALID_REQUEST", "INVALID_RECORD", "INVALID_RECORD", "INVALID_TOPIC_EXCEPTION"),
     ),
     *(
         PostRunCheck(name, receiver, _created_by_metadata, _created_by_metadata_errors, disturbs_cluster=True)
@@ -301,6 +356,20 @@ CHECKS: Final = (
         "a topic with many partitions", Receiver.BROKER, _created_and_deleted, always(NONE, NONE), disturbs_cluster=True
     ),
     PostRunCheck("a topic with too many partitions", Receiver.BROKER, _too_large, always("POLICY_VIOLATION")),
+    PostRunCheck(
+        "more producers than a block of ids",
+        Receiver.BROKER,
+        _more_producers_than_a_block,
+        always(*(NONE,) * (PRODUCER_ID_BLOCK_SIZE + 1)),
+    ),
+    PostRunCheck("large requests", Receiver.LEADER, _large_requests, always(NONE, "MESSAGE_TOO_LARGE")),
+    PostRunCheck(
+        "a deletion of records without time",
+        Receiver.BROKER,
+        _deletion_without_time,
+        _deletion_without_time_errors,
+        disturbs_cluster=True,
+    ),
     PostRunCheck("coordinators of groups", Receiver.BROKER, _coordinators_of_groups, anything, disturbs_cluster=True),
     PostRunCheck(
         "offsets without a coordinator",

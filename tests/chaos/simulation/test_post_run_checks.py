@@ -33,6 +33,7 @@ from reference_broker.core.controller.handlers import (
     broker_heartbeat,
 )
 from reference_broker.core.handlers import (
+    delete_records,
     describe_controllers,
     fetch,
     list_offsets,
@@ -40,11 +41,12 @@ from reference_broker.core.handlers import (
     produce,
 )
 from reference_broker.core.handlers.describe_cluster import EndpointType
+from reference_broker.core.producer_id_manager import ProducerIdManager
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
 from reference_broker.simulation.trace import Trace
 
 
@@ -68,6 +70,16 @@ def is_any_transactional(request):
     """Fail if a partition has null records."""
     batches = [data.records for topic in request.body.topic_data for data in topic.partition_data]
     return any(BatchHeader.parse(batch).is_transactional for batch in batches if len(batch) >= HEADER_SIZE_BYTES)
+
+
+def is_zstd(_request, records):
+    """Fail for null records."""
+    return len(records) >= HEADER_SIZE_BYTES and BatchHeader.parse(records).codec == Codec.ZSTD
+
+
+def with_name(request, view, name, original=metadata._topic_by_name):
+    """Fail for a topic without a name."""
+    return original(request, view, name.strip())
 
 
 def lowest_ids(racks, count):
@@ -138,11 +150,16 @@ DEFECTS = (
     ("a forwarded request without a controller", forwarding, "_RETRY_BACKOFF_MS", 100_000),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("a topic with too many partitions", controller, "check_record_count", nothing),
+    ("more producers than a block of ids", ProducerIdManager, "_request_next_block", nothing),
+    ("large requests", dispatch, "REQUEST_MAX_BYTES", dispatch.REQUEST_MAX_BYTES - 1),
+    ("large requests", dispatch, "_PRODUCE", -1),
+    ("a deletion of records without time", delete_records._DelayedDeleteRecords, "is_settled", everything),
+    ("unusual requests of clients", metadata, "_topic_by_name", with_name),
+    ("unusual requests of clients", produce, "_is_unsupported", is_zstd),
     ("a topic with many partitions", ReplicaManager, "_delete_directories", delete_the_first_directories),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
     ("a configuration of a broker, of all, and back", ReplicaManager, "_reconfigure", nothing),
-    ("unusual requests of clients", dispatch, "_PRODUCE", -1),
     ("unusual requests of clients", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("unusual requests of clients", produce, "_has_transactional_records", is_any_transactional),
     ("fetches of replicas", fetch, "_check_partition", record_a_diverging_fetch),
@@ -189,6 +206,7 @@ DETECTED_BY = {
     "not-converged",
     "quorum-votes",
     "configs-applied",
+    "delete-response",
     "exception",
     "follower-progress",
     "group-offsets-loaded",
