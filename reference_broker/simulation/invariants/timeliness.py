@@ -25,7 +25,8 @@
 |                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
-| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters       |
+| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters, and  |
+|                       | it is not given up before that                                                              |
 
 If a node was paused or waited for a slow disk, each of its deadlines starts again when the node continues.
 """
@@ -94,7 +95,9 @@ class TimelinessInvariants(Observer):
         self._down_since_ms.pop(watched.node_id, None)
 
     def ended(self, watched: Watched) -> None:
-        """Note that a node is down."""
+        """Note that a node is down, and check that it has not given up its controlled shutdown too early."""
+        if watched.machine.ended_by == "stop" and watched.node is not None:
+            _check_contact(watched, watched.node)
         self._active_since_ms.pop(watched.node_id, None)
         self._quorum_ms.pop(watched.node_id, None)
         self._unclean_changed.discard(watched.node_id)
@@ -273,6 +276,16 @@ class TimelinessInvariants(Observer):
             place = f"{node.controller.image.topics_by_id[change.topic_id].name}-{change.partition_id}"
             detail = f"node {watched.node_id} does not elect {change.leader}, as the configuration now permits"
             raise InvariantViolation("unclean-at-once", f"{place}: {detail}")
+
+
+def _check_contact(watched: Watched, node: Node) -> None:
+    contact_ms = node.quorum.last_majority_contact_ms
+    if not node.has_given_up or contact_ms is None:
+        return
+    since_ms = watched.machine.now.monotonic_ms - contact_ms
+    if since_ms < _NO_QUORUM_MAX_MS:
+        detail = f"node {watched.node_id} gives up {since_ms} ms after its last contact to a majority"
+        raise InvariantViolation("shutdown-in-time", detail)
 
 
 def _has_same_log(replica: Replica, before: Before) -> bool:

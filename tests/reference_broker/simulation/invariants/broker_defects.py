@@ -413,6 +413,7 @@ BROKER_DEFECTS = (
     ),
     Defect("no-leftovers", Purgatory, "drop", nothing),
     Defect("no-leftovers", ReplicaFetcherManager, "_remove_fetcher", keep_the_connection),
+    Defect("shutdown-in-time", node, "_NO_QUORUM_MAX_MS", 0, kinds=("stop",)),
     Defect("backs-off-from-peer", RequestManager, "back_off", nothing),
     Defect(
         "proposal-is-new",
