@@ -102,3 +102,13 @@ def complete_a_reassignment_early(target: _Target) -> _Target:
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     is_complete = (target.removing or target.adding) and isr and replicas
     return _Target(isr, replicas, (), ()) if is_complete else target
+
+
+@_seeds(BrokerHeartbeatManager, "_others_caught_up", "others-caught-up", source="KIP-841")
+def end_before_the_others_know(self: BrokerHeartbeatManager, broker_id: int) -> bool:
+    """A broker in controlled shutdown ends as soon as it leads no partition.
+
+    Other brokers may not have applied the new leaders yet. Their clients still send requests to the broker that has
+    ended, and its followers wait for it.
+    """
+    return True

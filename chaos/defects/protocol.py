@@ -1,9 +1,11 @@
 """Defects of responses: wrong error codes, offsets and leaders; acks and offsets that are not checked."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from chaos.defects.defect import Area
+from reference_broker.core import envelope
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import ConfigEntry
 from reference_broker.core.handlers import (
@@ -230,3 +232,14 @@ def describe_a_longer_limit(request: Request, entry: ConfigEntry, synonyms: list
 
 def _doubled(entry: ConfigEntry) -> ConfigEntry:
     return replace(entry, value=str(2 * int(entry.value or 0)))
+
+
+@_seeds(envelope, "_error_codes", "forwarded-error", source="KIP-590")
+def look_only_at_the_top_level_error(entity: Any) -> Iterator[ErrorCode]:
+    """A controller returns NOT_CONTROLLER inside an envelope if only the elements of a response have this error.
+
+    The broker relays the response instead of sending the request again, and a client receives an error that it cannot
+    explain: it sent its request to a broker.
+    """
+    if hasattr(entity, "error_code"):
+        yield entity.error_code

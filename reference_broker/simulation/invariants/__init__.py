@@ -29,6 +29,7 @@ from reference_broker.core.tracer import (
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.invariants.applied_metadata import AppliedMetadataInvariants
 from reference_broker.simulation.invariants.committed import CommittedInvariants
+from reference_broker.simulation.invariants.controlled_shutdown import ControlledShutdownInvariants
 from reference_broker.simulation.invariants.controller_responses import check_controller_response
 from reference_broker.simulation.invariants.convergence import converged
 from reference_broker.simulation.invariants.files import FilesInvariants, check_full_truncation
@@ -97,7 +98,7 @@ class Invariants:
         self.watch.subscribe(RequestCompleted, sent.on_completion)
         self.watch.subscribe(FetchResponseProcessed, sent.on_records)
         self.watch.subscribe(RequestDecided, check_controller_response)
-        for decided in (committed, timeliness):
+        for decided in (committed, timeliness, ControlledShutdownInvariants()):
             self.watch.subscribe(RequestDecided, decided.on_decision)
         self.watch.subscribe(ChannelDisconnected, check_channel_timeout)
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)

@@ -25,7 +25,8 @@
 |                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
-| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters       |
+| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters, and  |
+|                       | it is not given up before that                                                              |
 
 If a node was paused or waited for a slow disk, each of its deadlines starts again when the node continues.
 """
@@ -51,6 +52,8 @@ from reference_broker.simulation.invariants.watch import ALL_AT_ONCE_MAX, Before
 _HEARTBEAT = 63
 _SLACK_MS = 2_500
 """Added to each bound: checks are a second apart, and messages between nodes take time."""
+_TIMER_SLACK_MS = 200
+"""Added to a bound that is checked against the clock of the node's own timers, while its disk is not slow."""
 _NO_QUORUM_MAX_MS = 1_500
 _JUST_OPENED = -1
 """The partition epoch before the first check of a log after it was opened."""
@@ -80,10 +83,11 @@ class TimelinessInvariants(Observer):
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
         """By leader replica and member of the ISR: the time since which the member lacks records.
 
-        A member whose log has the same end as the leader's is not behind, even if it has not fetched for a long time.
+        It is a time of the leader's clock. A member whose log has the same end as the leader's is not behind, even if
+        it has not fetched for a long time.
         """
         self._proposed_ms: dict[Replica, int] = {}
-        """By leader replica: the time of its last proposal of an ISR."""
+        """By leader replica: the time of its last proposal of an ISR, by its own clock."""
         self._shrinking: dict[Replica, IsrState] = {}
         """By leader replica: its last proposal to shrink the ISR."""
         self._unclean_changed: set[int] = set()
@@ -94,7 +98,9 @@ class TimelinessInvariants(Observer):
         self._down_since_ms.pop(watched.node_id, None)
 
     def ended(self, watched: Watched) -> None:
-        """Note that a node is down."""
+        """Note that a node is down, and check that it has not given up its controlled shutdown too early."""
+        if watched.machine.ended_by == "stop" and watched.node is not None:
+            _check_contact(watched, watched.node)
         self._active_since_ms.pop(watched.node_id, None)
         self._quorum_ms.pop(watched.node_id, None)
         self._unclean_changed.discard(watched.node_id)
@@ -113,7 +119,7 @@ class TimelinessInvariants(Observer):
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Note proposals and unflushed records, and check a proposal to shrink the ISR."""
         if replica.isr is not None and replica.isr.is_pending:
-            self._proposed_ms[replica] = self._cluster.scheduler.now_ms
+            self._proposed_ms[replica] = watched.machine.now.monotonic_ms
         if (replica.leader_epoch, replica.partition_epoch) != (before.leader_epoch, before.partition_epoch):
             replica.caught_up_ms.clear()
             replica.rejected_ms.clear()
@@ -168,7 +174,7 @@ class TimelinessInvariants(Observer):
     def _check_isr(self, watched: Watched, node: Node, replica: Replica) -> None:
         partition = replica.partition
         assert partition is not None
-        if not partition.is_leader or partition.isr.is_pending:
+        if not partition.is_leader or partition.isr.is_pending or watched.disk.flush_ms:
             self._behind_since_ms.pop(replica, None)
             return
         lag_max_ms = node.runtime.configuration.integer("replica.lag.time.max.ms")
@@ -181,10 +187,11 @@ class TimelinessInvariants(Observer):
                 self._behind_since_ms[replica].pop(node_id, None)
                 continue
             lag_ms = monotonic_ms - follower.last_caught_up_ms
-            now_ms = self._cluster.scheduler.now_ms
-            behind_since_ms = self._behind_since_ms[replica].setdefault(node_id, now_ms)
-            since_ms = max(now_ms - lag_ms + lag_max_ms, behind_since_ms, self._proposed_ms.get(replica, -1))
-            if self._is_over(watched, since_ms, lag_max_ms // 2):
+            behind_since_ms = self._behind_since_ms[replica].setdefault(node_id, monotonic_ms)
+            due_ms = follower.last_caught_up_ms + lag_max_ms
+            overdue_ms = monotonic_ms - max(due_ms, behind_since_ms, self._proposed_ms.get(replica, -1))
+            has_run = self._is_over(watched, watched.resumed_ms, lag_max_ms // 2)
+            if has_run and overdue_ms > lag_max_ms // 2 + _TIMER_SLACK_MS:
                 detail = f"{replica}: {node_id} is in the ISR, and was not caught up for {lag_ms} ms"
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
@@ -273,6 +280,16 @@ class TimelinessInvariants(Observer):
             place = f"{node.controller.image.topics_by_id[change.topic_id].name}-{change.partition_id}"
             detail = f"node {watched.node_id} does not elect {change.leader}, as the configuration now permits"
             raise InvariantViolation("unclean-at-once", f"{place}: {detail}")
+
+
+def _check_contact(watched: Watched, node: Node) -> None:
+    contact_ms = node.quorum.last_majority_contact_ms
+    if not node.has_given_up or contact_ms is None:
+        return
+    since_ms = watched.machine.now.monotonic_ms - contact_ms
+    if since_ms < _NO_QUORUM_MAX_MS:
+        detail = f"node {watched.node_id} gives up {since_ms} ms after its last contact to a majority"
+        raise InvariantViolation("shutdown-in-time", detail)
 
 
 def _has_same_log(replica: Replica, before: Before) -> bool:

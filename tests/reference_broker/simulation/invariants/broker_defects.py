@@ -1,6 +1,7 @@
 """Defects that violate invariants of metadata, files and deadlines; `defects` has all others."""
 
 from dataclasses import replace
+from itertools import count
 from unittest.mock import patch
 
 from reference_broker.core import layout, node
@@ -42,6 +43,16 @@ from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
 from tests.reference_broker.simulation.invariants.defect import Defect, nothing
+
+
+def check_every_fourth_time(original):
+    calls = count(1)
+
+    def shrink_isrs(self, now):
+        if next(calls) % 4 == 0:
+            original(self, now)
+
+    return shrink_isrs
 
 
 def drop_replicas(original):
@@ -477,6 +488,17 @@ BROKER_DEFECTS = (
     ),
     Defect("no-leftovers", Purgatory, "drop", nothing),
     Defect("no-leftovers", ReplicaFetcherManager, "_remove_fetcher", keep_the_connection),
+    Defect("shutdown-in-time", node, "_NO_QUORUM_MAX_MS", 0, kinds=("stop",)),
+    Defect(
+        "laggard-leaves-isr",
+        ReplicaManager,
+        "_shrink_isrs",
+        check_every_fourth_time(ReplicaManager._shrink_isrs),
+        kinds=("pause",),
+        faulty_ms=12_000,
+        for_ms=6_000,
+        properties={"broker.session.timeout.ms": "20000"},
+    ),
     Defect("backs-off-from-peer", RequestManager, "back_off", nothing),
     Defect(
         "proposal-is-new",
