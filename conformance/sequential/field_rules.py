@@ -47,6 +47,7 @@ def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[
         yield from _replicas(value)
         yield from _config(value)
         yield from _operations(value)
+        yield from _features(value)
         for item in fields(value):
             yield from _invalid(getattr(value, item.name), symbols, brokers)
 
@@ -120,6 +121,16 @@ def _config(value: Any) -> Iterator[str]:
             yield f"{config.name} = {config.value} with config_type {kind}"
         if config.read_only and getattr(value, "resource_type", _TOPIC_RESOURCE) == _TOPIC_RESOURCE:
             yield f"{config.name} of a topic with read_only"
+
+
+def _features(value: Any) -> Iterator[str]:
+    """Yield finalized levels of features that are outside the supported range (KIP-584)."""
+    supported = {each.name: each for each in getattr(value, "supported_features", ())}
+    for feature in getattr(value, "finalized_features", ()):
+        found = supported.get(feature.name)
+        if found and not found.min_version <= feature.max_version_level <= found.max_version:
+            range_ = f"{found.min_version} to {found.max_version}"
+            yield f"{feature.name} finalized at {feature.max_version_level}, of {range_}"
 
 
 def _operations(value: Any) -> Iterator[str]:
