@@ -80,6 +80,23 @@ def _finalized_at_99(request: Any, forward: Any) -> Any:
     return altered(response, "finalized_features", lambda each: replace(each, max_version_level=99))
 
 
+def _voter_ahead(request: Any, forward: Any) -> Any:
+    """Describe one more voter, with a log that is longer than the leader's."""
+    response = forward(request)
+    if api(request) != "DescribeQuorum":
+        return response
+
+    def change(part: Any) -> Any:
+        ahead = tuple(
+            replace(each, replica_id=UNKNOWN_BROKER, log_end_offset=each.log_end_offset + 1)
+            for each in part.current_voters
+            if each.replica_id == part.leader_id
+        )
+        return replace(part, current_voters=part.current_voters + ahead)
+
+    return altered(response, "topics.partitions", change)
+
+
 def _topics_permit(operations: int) -> Tampering:
     """Return a tampering that replaces the permitted operations of each topic without an error."""
 
@@ -292,6 +309,10 @@ LIES = {
         _finalized_at_99,
         "metadata.version finalized at 99, of ",
     ),
+    "log end of a voter": Lie(
+        "metadata/quorum-is-described", _voter_ahead, "leader_log_is_longest was False, not True"
+    ),
+    "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
         _each_broker("DescribeCluster", is_fenced=True),
