@@ -14,9 +14,13 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     CreateTopic,
+    DeleteGroup,
+    DescribeGroup,
+    Eventually,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
+    ListGroups,
     OffsetCommit,
     OffsetFetch,
     Step,
@@ -40,6 +44,7 @@ _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
 """A group without members and offsets may be removed at any time, together with the members that have only their ids.
 Before Kafka 4.0, this happens when any topic is deleted."""
 _JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
+_SHOWN: Final = (Eventually(DescribeGroup()), Eventually(ListGroups()))
 _JUDGED: Final = judges("error", of=JoinGroup) | judges("error", of=SyncGroup)
 _COMMITS: Final = judges("error", of=OffsetCommit) | judges("error", "committed_offset", "metadata", of=OffsetFetch)
 _MEMBERS: Final = st.sampled_from([0, "unknown", ""])
@@ -53,6 +58,12 @@ def _generations(protocols: _Protocols, version: int | None, generations: Sequen
         steps += [join] * (2 if is_repeated else 1)
         steps += [SyncGroup(0, generation, each, protocols[0][0]) for each in (assignment, b"later")]
     return tuple(steps)
+
+
+def _one_generation(protocols: _Protocols) -> tuple[Step, ...]:
+    """Return the requests of a member that leads generation 1, with descriptions of the group."""
+    joined = (JoinGroup(protocols=protocols), JoinGroup(0, protocols))
+    return *joined, *_SHOWN, SyncGroup(0, protocol=protocols[0][0]), *_SHOWN
 
 
 REQUIREMENTS: Final = (
@@ -155,6 +166,37 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
             ),
             _JUDGED | _COMMITS | judges("error", of=Heartbeat) | judges("error", of=LeaveGroup),
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/state-is-described",
+        level=Level.MUST,
+        text="DescribeGroups and ListGroups return the state of a group: Empty without members, CompletingRebalance "
+        "until its leader has sent an assignment, then Stable, with the metadata and the assignment of each member. "
+        "DeleteGroups returns NON_EMPTY_GROUP for a group with a member, and deletes another one with its offsets; "
+        "then it is no longer listed, and DeleteGroups returns GROUP_ID_NOT_FOUND.",
+        sources=(sources.PROTOCOL_ERRORS, sources.PROTOCOL),
+        check=sequential(
+            script(
+                *_WITH_OFFSET,
+                *_SHOWN,
+                _PROTOCOLS.map(_one_generation),
+                many(st.sampled_from([DeleteGroup(), Heartbeat(0)]), at_most=2),
+                DeleteGroup(),
+                LeaveGroup(0),
+                *_SHOWN,
+                OffsetFetch(),
+                DeleteGroup(),
+                Eventually(ListGroups()),
+                OffsetFetch(),
+                DeleteGroup(),
+            ),
+            judges("error", "state", "protocol_type", "protocol", "members", of=DescribeGroup)
+            | judges("error", "listed", "state", "protocol_type", of=ListGroups)
+            | judges("error", of=DeleteGroup)
+            | judges("error", "committed_offset", of=OffsetFetch),
             cost=_COST,
         ),
         needs=_TOPICS,

@@ -233,7 +233,8 @@ REQUIREMENTS: Final = (
         id="metadata/quorum-is-described",
         level=Level.MUST,
         text="DescribeQuorum of the metadata partition returns, through any broker, a leader that is one of the "
-        "voters, its epoch and a high watermark that is not above the leader's log end offset. No observer is a voter. "
+        "voters, its epoch and a high watermark. The high watermark and the log end offsets of the other voters are "
+        "not above the leader's log end offset. No observer is a voter. "
         "Any other partition returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_595,),
         check=sequential(
@@ -247,6 +248,7 @@ REQUIREMENTS: Final = (
                 "leader_is_voter",
                 "has_epoch",
                 "high_watermark_is_reached",
+                "leader_log_is_longest",
                 "observers_vote",
                 of=DescribeQuorum,
             ),

@@ -23,10 +23,13 @@ from conformance.sequential.steps import (
     AfterCleanup,
     Batch,
     CreateTopic,
+    DescribeConfigs,
+    Eventually,
     Fetch,
     IncrementalAlterConfigs,
     InitProducerId,
     ListOffsets,
+    On,
     Operation,
     Produce,
     Record,
@@ -169,8 +172,11 @@ _LOG: Final[tuple[Step, ...]] = (
     *(Fetch(offset) for offset in range(_BATCHES_MAX + 1)),
 )
 _AWAIT_CLEANUP: Final = AfterCleanup(ListOffsets(EARLIEST))
-_UNLIMITED: Final = _set("retention.bytes", -1)
-"""Removal of the limit. With the limit, a cleanup after the next record would delete another segment."""
+_UNLIMITED: Final = (_set("retention.bytes", -1), Eventually(On(1, DescribeConfigs(("retention.bytes",)))))
+"""Removal of the limit, until the leader knows of it. With the limit, a cleanup after the next record would delete
+another segment."""
+_CREATED: Final = replace(placed(1), configs=_CONFIGS)
+"""Creation of the topic, with its leader on the first broker."""
 _SEQUENCES: Final = tuple(
     Produce((Batch((Record(b"a", b"key", _NEVER_EXPIRES_MS + sequence * _STEP_MS),), producer=0, sequence=sequence),))
     for sequence in range(4)
@@ -227,7 +233,7 @@ REQUIREMENTS: Final = (
         "With cleanup.policy=delete whole segments are deleted from the start of a log while at least retention.bytes "
         "remain. The log start offset moves to the first segment that stays: ListOffsets returns this offset, a fetch "
         "below it returns OFFSET_OUT_OF_RANGE, and all later records are kept.",
-        (CreateTopic(configs=_CONFIGS), _sizes(), _bytes(400), *_afterwards(_UNLIMITED)),
+        (_CREATED, _sizes(), _bytes(400), *_afterwards(*_UNLIMITED)),
         sources.RETENTION_BYTES,
     ),
     _requirement(
@@ -251,10 +257,10 @@ REQUIREMENTS: Final = (
         "After retention has deleted every record of a log, those of the active segment included, its log start offset "
         "equals its log end offset: the next record gets the next offset, and no lookup returns a deleted record.",
         (
-            CreateTopic(configs=_CONFIGS),
+            _CREATED,
             _sizes(),
             st.sampled_from([_set("retention.ms", _HOUR_MS), _set("retention.bytes", 0)]),
-            *_afterwards(_UNLIMITED),
+            *_afterwards(*_UNLIMITED),
         ),
         sources.RETENTION_MS,
         sources.GUARANTEES,

@@ -252,6 +252,7 @@ def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
         "leader_is_voter": int(partition.leader_id) in voters,
         "has_epoch": int(partition.leader_epoch) > 0,
         "high_watermark_is_reached": 0 < int(partition.high_watermark) <= voters.get(int(partition.leader_id), 0),
+        "leader_log_is_longest": max(voters.values(), default=0) <= voters.get(int(partition.leader_id), 0),
         "observers_vote": any(int(observer.replica_id) in voters for observer in partition.observers),
     }
 

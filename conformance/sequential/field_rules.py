@@ -47,6 +47,7 @@ def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[
         yield from _replicas(value)
         yield from _config(value)
         yield from _operations(value)
+        yield from _features(value)
         for item in fields(value):
             yield from _invalid(getattr(value, item.name), symbols, brokers)
 
@@ -122,6 +123,19 @@ def _config(value: Any) -> Iterator[str]:
             yield f"{config.name} of a topic with read_only"
 
 
+def _features(value: Any) -> Iterator[str]:
+    """Yield empty ranges of features, and finalized levels outside the supported range (KIP-584)."""
+    supported = {each.name: each for each in getattr(value, "supported_features", ())}
+    for each in supported.values():
+        if each.min_version > each.max_version:
+            yield f"{each.name} supported from {each.min_version} to {each.max_version}"
+    for feature in getattr(value, "finalized_features", ()):
+        found = supported.get(feature.name)
+        if found and not found.min_version <= feature.max_version_level <= found.max_version:
+            range_ = f"{found.min_version} to {found.max_version}"
+            yield f"{feature.name} finalized at {feature.max_version_level}, of {range_}"
+
+
 def _operations(value: Any) -> Iterator[str]:
     """Yield permitted operations of a topic or group that lack DESCRIBE, although it is described (KIP-430)."""
     for name in ("topic_authorized_operations", "authorized_operations"):
@@ -150,6 +164,9 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
     or permitted operations only if they set the fields for that.
     """
     yield from _unrequested_operations(request, response)
+    wanted: Any = request.get("endpoint_type", 1)
+    if (endpoint_type := getattr(response, "endpoint_type", wanted)) != wanted:
+        yield f"endpoint_type {endpoint_type}"
     for broker in getattr(response, "brokers", ()):
         if getattr(broker, "is_fenced", False) and not request.get("include_fenced_brokers"):
             yield f"broker {broker.broker_id} with is_fenced"

@@ -6,9 +6,12 @@ from typing import Any, Final
 from conformance.sequential.layout import Names, milliseconds, one_topic
 from conformance.sequential.steps import (
     PROTOCOL_TYPE,
+    DeleteGroup,
+    DescribeGroup,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
+    ListGroups,
     OffsetCommit,
     OffsetFetch,
     Step,
@@ -80,6 +83,18 @@ def _leave_group(step: LeaveGroup, names: Names) -> dict[str, Any]:
     return {"group_id": names.real(step.group), **member, "members": [member]}
 
 
+def _describe_group(step: DescribeGroup, names: Names) -> dict[str, Any]:
+    return {"groups": (names.real(step.group),), "include_authorized_operations": False}
+
+
+def _list_groups(_step: ListGroups, _names: Names) -> dict[str, Any]:
+    return {"states_filter": (), "types_filter": ()}
+
+
+def _delete_group(step: DeleteGroup, names: Names) -> dict[str, Any]:
+    return {"groups_names": (names.real(step.group),)}
+
+
 REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
     OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
     OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
@@ -87,4 +102,7 @@ REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[st
     SyncGroup: (ApiKey.SYNC_GROUP, _sync_group),
     Heartbeat: (ApiKey.HEARTBEAT, _in_generation),
     LeaveGroup: (ApiKey.LEAVE_GROUP, _leave_group),
+    DescribeGroup: (ApiKey.DESCRIBE_GROUPS, _describe_group),
+    ListGroups: (ApiKey.LIST_GROUPS, _list_groups),
+    DeleteGroup: (ApiKey.DELETE_GROUPS, _delete_group),
 }

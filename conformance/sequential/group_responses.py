@@ -4,7 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from conformance.sequential.response import Response, Symbols, error_of, only_partition, plain_fields
-from conformance.sequential.steps import Heartbeat, JoinGroup, LeaveGroup, OffsetCommit, OffsetFetch, Step, SyncGroup
+from conformance.sequential.steps import (
+    DeleteGroup,
+    DescribeGroup,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetFetch,
+    Step,
+    SyncGroup,
+)
 
 
 def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Response:
@@ -73,6 +84,42 @@ def _leave_group(step: LeaveGroup, response: Any, symbols: Symbols) -> Response:
     return {"error": error_of(response.members[0].error_code)}
 
 
+def _describe_group(step: DescribeGroup, response: Any, symbols: Symbols) -> Response:
+    if [symbols.script_name(group.group_id) for group in response.groups] != [step.group]:
+        return {"malformed": "the response has other groups than the requested one"}
+    group = response.groups[0]
+    return {
+        "error": error_of(group.error_code),
+        "state": group.group_state,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol_data,
+        "members": tuple(
+            (symbols.saw_member_id(each.member_id), bytes(each.member_metadata), bytes(each.member_assignment))
+            for each in group.members
+        ),
+    }
+
+
+def _list_groups(step: ListGroups, response: Any, symbols: Symbols) -> Response:
+    """Return the number of entries of the group, and its state and type of protocol if there is one."""
+    found = [group for group in response.groups if symbols.script_name(group.group_id) == step.group]
+    values: dict[str, Any] = {"error": error_of(response.error_code), "listed": len(found)}
+    if len(found) != 1:
+        return values
+    return values | {"protocol_type": found[0].protocol_type} | _state(found[0])
+
+
+def _state(group: Any) -> dict[str, Any]:
+    """Return the state of a listed group; empty in versions without it (KIP-518)."""
+    return {"state": group.group_state} if hasattr(group, "group_state") else {}
+
+
+def _delete_group(step: DeleteGroup, response: Any, symbols: Symbols) -> Response:
+    if [symbols.script_name(each.group_id) for each in response.results] != [step.group]:
+        return {"malformed": "the response has other groups than the requested one"}
+    return {"error": error_of(response.results[0].error_code)}
+
+
 NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     OffsetCommit: _offset_commit,
     OffsetFetch: _offset_fetch,
@@ -80,4 +127,7 @@ NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]]
     SyncGroup: _sync_group,
     Heartbeat: _heartbeat,
     LeaveGroup: _leave_group,
+    DescribeGroup: _describe_group,
+    ListGroups: _list_groups,
+    DeleteGroup: _delete_group,
 }

@@ -21,6 +21,7 @@ from conformance.sequential.steps import (
     TOPIC,
     CreateTopic,
     DeleteTopic,
+    ListGroups,
     ListOffsets,
     Metadata,
     OffsetFetch,
@@ -141,7 +142,7 @@ class Routing:
         key = requests.api_key(step)
         if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
             self._require(key)  # a coordinator of an API that is not offered may never be found
-        if key in _GROUP_REQUESTS:
+        if key in _GROUP_REQUESTS or isinstance(step, ListGroups):
             return self._coordinator(getattr(step, "group", TOPIC))
         if key in _TRANSACTION_REQUESTS or (isinstance(step, RawRequest) and step.fields.get("transactional_id")):
             return self._transaction_coordinator(TOPIC)

@@ -455,6 +455,7 @@ _OF_MEMBERS = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
     "groups/member-that-left-is-unknown",
+    "groups/state-is-described",
 )
 _MEMBER_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
 

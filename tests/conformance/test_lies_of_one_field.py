@@ -73,6 +73,30 @@ def _each_broker(name: str, **changes: Any) -> Tampering:
     return tamper
 
 
+def _finalized_at_99(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if not hasattr(response, "finalized_features"):
+        return response
+    return altered(response, "finalized_features", lambda each: replace(each, max_version_level=99))
+
+
+def _voter_ahead(request: Any, forward: Any) -> Any:
+    """Describe one more voter, with a log that is longer than the leader's."""
+    response = forward(request)
+    if api(request) != "DescribeQuorum":
+        return response
+
+    def change(part: Any) -> Any:
+        ahead = tuple(
+            replace(each, replica_id=UNKNOWN_BROKER, log_end_offset=each.log_end_offset + 1)
+            for each in part.current_voters
+            if each.replica_id == part.leader_id
+        )
+        return replace(part, current_voters=part.current_voters + ahead)
+
+    return altered(response, "topics.partitions", change)
+
+
 def _topics_permit(operations: int) -> Tampering:
     """Return a tampering that replaces the permitted operations of each topic without an error."""
 
@@ -280,6 +304,15 @@ LIES = {
         _each_broker("DescribeCluster", rack="r1"),
         "racks was 1 (1: r1), not 0 (1: None)",
     ),
+    "finalized feature": Lie(
+        "versions/api-versions",
+        _finalized_at_99,
+        "metadata.version finalized at 99, of ",
+    ),
+    "log end of a voter": Lie(
+        "metadata/quorum-is-described", _voter_ahead, "leader_log_is_longest was False, not True"
+    ),
+    "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
         _each_broker("DescribeCluster", is_fenced=True),
@@ -433,10 +466,36 @@ def _ignores_generation(request: Any, forward: Any) -> Any:
     return forward(replace(request, **{field: 1}))
 
 
-_LEADS, _COMMITS, _LEAVES = (
+def _each_group(name: str, **changes: Any) -> Tampering:
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        return altered(response, "groups", lambda each: _changed(each, changes)) if api(request) == name else response
+
+    return tamper
+
+
+def _without_assignment(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "DescribeGroups":
+        return response
+    return altered(response, "groups.members", lambda each: replace(each, member_assignment=b""))
+
+
+def _deletes_no_group(request: Any, forward: Any) -> Any:
+    """Respond to DeleteGroups as if each group had been deleted."""
+    if api(request) != "DeleteGroups":
+        return forward(request)
+    response = forward(replace(request, groups_names=tuple(f"{name}-other" for name in request.groups_names)))
+    results = zip(response.results, request.groups_names, strict=True)
+    named = tuple(replace(each, group_id=name, error_code=ErrorCode.none) for each, name in results)
+    return replace(response, results=named)
+
+
+_LEADS, _COMMITS, _LEAVES, _STATE = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
     "groups/member-that-left-is-unknown",
+    "groups/state-is-described",
 )
 LIES_ABOUT_MEMBERS = {
     "required id": Lie(_LEADS, _required_id_altered, "step 4, JoinGroup: error was UNKNOWN_MEMBER_ID, not NONE"),
@@ -450,6 +509,22 @@ LIES_ABOUT_MEMBERS = {
     "protocol": Lie(_LEADS, _first_joined(protocol_name="other"), "JoinGroup: protocol_name was other, not r"),
     "assignment": Lie(_LEADS, whole("SyncGroup", assignment=b"other"), "SyncGroup: assignment was b'other', not b'"),
     "commit": Lie(_COMMITS, _ignores_generation, "OffsetCommit: error was NONE, not ILLEGAL_GENERATION"),
+    "state": Lie(
+        _STATE, _each_group("DescribeGroups", group_state="Stable"), "DescribeGroup: state was Stable, not Empty"
+    ),
+    "no members": Lie(
+        _STATE, _each_group("DescribeGroups", group_state="Empty", members=()), "DescribeGroup: state was Empty, not "
+    ),
+    "described protocol": Lie(
+        _STATE, _each_group("DescribeGroups", protocol_data="x"), "DescribeGroup: protocol was x, not "
+    ),
+    "described assignment": Lie(_STATE, _without_assignment, "DescribeGroup: members was ((0 (kafkatrial-"),
+    "listed state": Lie(_STATE, _each_group("ListGroups", group_state="Stable"), "ListGroups: state was Stable, not "),
+    "listed protocol type": Lie(
+        _STATE, _each_group("ListGroups", protocol_type="x"), "ListGroups: protocol_type was x, not kafkatrial"
+    ),
+    "unlisted group": Lie(_STATE, whole("ListGroups", groups=()), "ListGroups: listed was 0, not 1"),
+    "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
     "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
 }
 """Lies about members of groups, which the reference broker does not have."""

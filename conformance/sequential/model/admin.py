@@ -184,6 +184,7 @@ def describe_quorum(_cluster: ModelCluster, step: DescribeQuorum) -> Expectation
         "leader_is_voter": True,
         "has_epoch": True,
         "high_watermark_is_reached": True,
+        "leader_log_is_longest": True,
         "observers_vote": False,
     }
 

@@ -4,7 +4,14 @@ from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
 from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
 from conformance.sequential.model.unknown import BY_ID_SINCE, unknown_partition
-from conformance.sequential.steps import OffsetCommit, OffsetFetch
+from conformance.sequential.steps import (
+    PROTOCOL_TYPE,
+    DeleteGroup,
+    DescribeGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetFetch,
+)
 
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
@@ -64,3 +71,50 @@ def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, i
             if committer == group and topic_id in names
         )
     )
+
+
+def describe_group(cluster: ModelCluster, step: DescribeGroup) -> Expectation:
+    """Return the state of the group, and its member; metadata and assignment only once it is stable."""
+    group = cluster.groups.get(step.group, Group())
+    if group.member is None:
+        return {"error": "NONE", "state": _state(group), "members": ()}
+    protocol, metadata = group.protocols[0]
+    is_stable = group.assignment is not None
+    return {
+        "error": "NONE",
+        "state": _state(group),
+        "protocol_type": PROTOCOL_TYPE,
+        "protocol": protocol if is_stable else "",
+        "members": ((group.member, metadata if is_stable else b"", group.assignment or b""),),
+    }
+
+
+def list_groups(cluster: ModelCluster, step: ListGroups) -> Expectation:
+    """List the group with its state, unless it was deleted."""
+    if not _exists(cluster, step.group):
+        return {"error": "NONE", "listed": 0}
+    group = cluster.groups.get(step.group, Group())
+    listed = {"error": "NONE", "listed": 1, "state": _state(group)}
+    return listed if group.member is None else {**listed, "protocol_type": PROTOCOL_TYPE}
+
+
+def delete_group(cluster: ModelCluster, step: DeleteGroup) -> Expectation:
+    """Delete a group without members, and its commits."""
+    if not _exists(cluster, step.group):
+        return {"error": "GROUP_ID_NOT_FOUND"}
+    if cluster.groups.get(step.group, Group()).member is not None:
+        return {"error": "NON_EMPTY_GROUP"}
+    cluster.groups.pop(step.group, None)
+    for key in [key for key in cluster.committed if key[0] == step.group]:
+        del cluster.committed[key]
+    return {"error": "NONE"}
+
+
+def _exists(cluster: ModelCluster, group: str) -> bool:
+    return group in cluster.groups or any(committer == group for committer, *_ in cluster.committed)
+
+
+def _state(group: Group) -> str:
+    if group.member is None:
+        return "Empty"
+    return "CompletingRebalance" if group.assignment is None else "Stable"

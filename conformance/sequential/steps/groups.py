@@ -80,3 +80,27 @@ class LeaveGroup(Step):
     member: Member
     group: str = TOPIC
     version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroup(Step):
+    """DescribeGroups of one group."""
+
+    group: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListGroups(Step):
+    """ListGroups of the broker that coordinates a group. The response is about this group only."""
+
+    group: str = TOPIC
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup(Step):
+    """DeleteGroups of one group."""
+
+    group: str = TOPIC
+    version: int | None = None
