@@ -151,7 +151,8 @@ REQUIREMENTS: Final = (
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
         text="In a group without members a commit without generation is accepted, also with a member id; one with a "
-        "generation and a member id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
+        "generation and a member id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored. If the group does not "
+        "exist, the error is ILLEGAL_GENERATION, or since v9 GROUP_ID_NOT_FOUND.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(
@@ -166,6 +167,8 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
                 *every_version(OffsetCommit(10, member="unknown")),
                 OffsetFetch(),
+                *every_version(OffsetCommit(11, group="trial-none", generation=1, member="unknown")),
+                OffsetFetch(group="trial-none"),
             ),
             _JUDGED,
         ),

@@ -1,6 +1,8 @@
 """Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
-from conformance.sequential.expectation import Expectation
+from typing import Final
+
+from conformance.sequential.expectation import Expectation, OneOf
 from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
 from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
 from conformance.sequential.model.unknown import BY_ID_SINCE, unknown_partition
@@ -13,11 +15,21 @@ from conformance.sequential.steps import (
     OffsetFetch,
 )
 
+_GROUP_NOT_FOUND_SINCE: Final = 9
+"""First version of OffsetCommit in which a group may not be found (KIP-848)."""
+_NO_GENERATION: Final = "ILLEGAL_GENERATION"
+_NO_GROUP: Final = OneOf(
+    (_NO_GENERATION, "GROUP_ID_NOT_FOUND"), "in older versions of Kafka or of the API, and since 4.0"
+)
+
 
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
     """Store the offset in place of the previous one; a rejected commit changes nothing."""
     if cluster.partition(step.topic, step.partition) is None:
         return {"error": unknown_partition(cluster, step)}
+    if step.generation >= 0 and not _exists(cluster, step.group):
+        is_new_version = step.version is None or step.version >= _GROUP_NOT_FOUND_SINCE
+        return {"error": _NO_GROUP if is_new_version else _NO_GENERATION}
     if error := _group_error(cluster.groups.get(step.group, Group()), step):
         return {"error": error}
     key = (step.group, cluster.topics[step.topic].id, step.partition)
@@ -25,12 +37,16 @@ def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
     return {"error": "NONE"}
 
 
+def _exists(cluster: ModelCluster, group: str) -> bool:
+    return group in cluster.groups or any(committer == group for committer, _, _ in cluster.committed)
+
+
 def _group_error(group: Group, step: OffsetCommit) -> str | None:
     """Return the error of a commit that the group does not accept (`ClassicGroup.validateOffsetCommit`).
 
     In a group without members, a commit without generation is accepted, whatever its member, and one with a generation
-    is rejected; scripts send the latter only to groups that exist, since others have other errors. In a group with a
-    member, only its commits in its generation are accepted, after it has received its assignment.
+    is rejected. In a group with a member, only its commits in its generation are accepted, after it has received its
+    assignment.
     """
     if group.member is None:
         return None if step.generation < 0 else UNKNOWN_MEMBER
