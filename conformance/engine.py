@@ -57,7 +57,7 @@ from linearizability.printable import one_line
 Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
 """Expected violations by target name and requirement id."""
 
-_INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
+_INTERRUPTED_CHECK_TIMEOUT_S: Final = 30.0
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -210,6 +210,7 @@ class _Run:
         checks = SideBySide(
             [(each, self._context(each, self._applicable(each), queue.put)) for each in shared],
             on_done=lambda: queue.put(None),
+            interrupted=self.interrupted,
         )
         self.checking = checks.start()
         try:

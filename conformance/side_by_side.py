@@ -65,9 +65,16 @@ class SideBySide:
 
     :ivar results: by requirement id; complete once each thread has ended.
     :param on_done: called by a thread after each new result.
+    :param interrupted: set when the run was interrupted; then no further check begins.
     """
 
-    def __init__(self, checks: Sequence[tuple[Requirement, CheckContext]], on_done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        checks: Sequence[tuple[Requirement, CheckContext]],
+        on_done: Callable[[], None],
+        interrupted: threading.Event,
+    ) -> None:
+        self._interrupted = interrupted
         self.results: dict[str, Result] = {}
         self._pending = iter(checks)
         self._lock = threading.Lock()
@@ -82,7 +89,7 @@ class SideBySide:
         return threads
 
     def _work(self) -> None:
-        while (check := self._next()) is not None:
+        while not self._interrupted.is_set() and (check := self._next()) is not None:
             requirement, context = check
             self.results[requirement.id] = self._result(requirement, context)
             self._on_done()

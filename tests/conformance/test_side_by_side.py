@@ -11,7 +11,7 @@ from conformance.events import RequirementStarted
 from conformance.expectations import ExpectedViolation
 from conformance.registry import REQUIREMENTS
 from conformance.search import scripts_of
-from conformance.side_by_side import shares_a_cluster
+from conformance.side_by_side import SideBySide, shares_a_cluster
 from fixtures.targets.target import Capability, Node, TargetError
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
@@ -168,3 +168,12 @@ def test_threads_generate_the_same_scripts():
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(scripts, range(8))) == [scripts(n) for n in range(8)]
+
+
+def test_no_check_begins_after_an_interruption():
+    interrupted = threading.Event()
+    interrupted.set()
+    checks = SideBySide([(REQUIREMENTS[0], None)], on_done=lambda: None, interrupted=interrupted)
+    for thread in checks.start():
+        thread.join()
+    assert not checks.results
