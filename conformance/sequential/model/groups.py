@@ -126,10 +126,6 @@ def delete_group(cluster: ModelCluster, step: DeleteGroup) -> Expectation:
     return {"error": "NONE"}
 
 
-def _exists(cluster: ModelCluster, group: str) -> bool:
-    return group in cluster.groups or any(committer == group for committer, *_ in cluster.committed)
-
-
 def _state(group: Group) -> str:
     if group.member is None:
         return "Empty"
