@@ -188,7 +188,7 @@ def _deletion_without_time(state: ClusterState) -> Any:
         NOWHERE,
         partitions=-1,
         replication_factor=-1,
-        properties={"min.insync.replicas": "1"},
+        properties={"min.insync.replicas": "1", "retention.ms": "-1"},
         timeout_ms=_TIMEOUT_MS,
         assignments=(_replicas(state),),
     )

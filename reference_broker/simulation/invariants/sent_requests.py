@@ -4,12 +4,13 @@
 |----------------------|----------------------------------------------------------------------------------------------|
 | `backs-off-from-peer`| after a lost request to a voter, a node sends no request to it for                           |
 |                      | `controller.quorum.retry.backoff.ms`, unless its state has changed (`RequestManager`)        |
-| `proposal-is-new`    | a broker proposes no ISR for a partition epoch that is older than that of an AlterPartition  |
-|                      | response which it has received                                                               |
+| `proposal-is-new`    | a broker sends no proposal of an ISR when it has received the result of such a proposal. One |
+|                      | may follow that replaced it meanwhile, and is based on the same epochs                       |
 | `fetches-again`      | when a follower has received records of a partition, it requests the next ones in the same   |
 |                      | event. The request is one of the busy fetcher, unless that has a request in flight           |
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,10 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _FETCH, _ALTER_PARTITION = 1, 56
 _RAFT = "raft"
+_RESULTS_MAX = 2
+"""Results of a proposal and of the one that replaced it."""
 _Key = tuple[UUID, int]
+_Epochs = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -34,14 +38,16 @@ class _Sent:
 
     :ivar in_flight: by correlation id of a request to a voter: the state in which it was sent, and the time.
     :ivar lost: by voter: the state and the time of the last loss of a request.
-    :ivar epochs: by partition: leader epoch and partition epoch of the last AlterPartition response.
+    :ivar proposed: by partition: leader epoch and partition epoch of the last proposal.
+    :ivar results: by partition and epochs of its proposals: the number of results.
     :ivar received: by partition whose records were received but not requested since: the time, and whether the busy
         fetcher must request the next ones.
     """
 
     in_flight: dict[int, tuple[State, int]] = field(default_factory=dict)
     lost: dict[int, tuple[State, int]] = field(default_factory=dict)
-    epochs: dict[_Key, tuple[int, int]] = field(default_factory=dict)
+    proposed: dict[_Key, _Epochs] = field(default_factory=dict)
+    results: Counter[tuple[_Key, _Epochs | None]] = field(default_factory=Counter)
     received: dict[_Key, tuple[int, bool]] = field(default_factory=dict)
 
 
@@ -70,18 +76,17 @@ class SentRequestInvariants(Observer):
             _check_fetcher(watched, sent, event)
 
     def on_completion(self, watched: Watched, event: RequestCompleted) -> None:
-        """Note a lost request to a voter, and the epochs of partitions."""
+        """Note a lost request to a voter, and the results of proposals."""
         sent, now_ms, response = self._nodes[watched.node_id], watched.machine.now.monotonic_ms, event.response
         state, sent_ms = sent.in_flight.pop(event.correlation_id, (None, 0))
         is_timeout = now_ms - sent_ms >= watched.quorum.config.request_timeout_ms
         if state is watched.quorum.state and response is None and not is_timeout:
             sent.lost[event.channel.node_id] = state, now_ms
         if getattr(response, "__api_key__", None) == _ALTER_PARTITION and response.error_code is ErrorCode.none:
-            for topic in response.topics:
-                for partition in topic.partitions:
-                    if partition.error_code is ErrorCode.none:
-                        epochs = partition.leader_epoch, partition.partition_epoch
-                        sent.epochs[topic.topic_id, partition.partition_index] = epochs
+            keys = [
+                (topic.topic_id, result.partition_index) for topic in response.topics for result in topic.partitions
+            ]
+            sent.results.update((key, sent.proposed.get(key)) for key in keys)
 
     def on_records(self, watched: Watched, event: FetchResponseProcessed) -> None:
         """Note the partitions whose records a follower has appended."""
@@ -104,10 +109,12 @@ class SentRequestInvariants(Observer):
 def _check_proposals(watched: Watched, sent: _Sent, request: Any) -> None:
     for topic in request.topics:
         for partition in topic.partitions:
-            leader_epoch, epoch = sent.epochs.get((topic.topic_id, partition.partition_index), (-1, -1))
-            if partition.leader_epoch == leader_epoch and partition.partition_epoch < epoch:
-                detail = f"node {watched.node_id} proposes an ISR for partition epoch {partition.partition_epoch}"
-                raise InvariantViolation("proposal-is-new", f"{detail}, and has a response with epoch {epoch}")
+            key = topic.topic_id, partition.partition_index
+            epochs = partition.leader_epoch, partition.partition_epoch
+            sent.proposed[key] = epochs
+            if sent.results[key, epochs] >= _RESULTS_MAX:
+                detail = f"node {watched.node_id} proposes an ISR for partition epoch {partition.partition_epoch} again"
+                raise InvariantViolation("proposal-is-new", f"{detail}, after {sent.results[key, epochs]} results")
 
 
 def _check_fetcher(watched: Watched, sent: _Sent, event: RequestSent) -> None:
