@@ -121,7 +121,8 @@ def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) ->
             check("without its first records")
     opened.close()
     opened.remove_expired_producers(wall_ms)
-    _check_producers(name, opened, _opened_again(opened, wall_ms))
+    closed, opened = opened, _opened_again(opened, wall_ms)
+    _check_producers(name, closed, opened)
     if _append_high_offset(opened, wall_ms):
         check("with a batch beyond the segment")
 
