@@ -457,7 +457,15 @@ _OF_MEMBERS = (
     "groups/member-that-left-is-unknown",
     "groups/state-is-described",
 )
-_MEMBER_APIS = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
+_MEMBER_APIS = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.DELETE_GROUPS,
+)
 
 _VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
 _OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
@@ -468,6 +476,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
+    "groups/state-is-described": ApiKey.DESCRIBE_GROUPS,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,

@@ -14,7 +14,7 @@ from conformance.sequential.check import judges
 from conformance.sequential.field_rules import invalid_fields
 from conformance.sequential.judging import judge
 from conformance.sequential.raw_responses import raw_response
-from conformance.sequential.response import INVALID_FIELDS
+from conformance.sequential.response import INVALID_FIELDS, NO_OPERATIONS
 from conformance.sequential.steps import ApiKey, RawRequest, Script
 from conformance.sequential.symbols import ScriptSymbols
 from fixtures.targets.target import Node
@@ -23,6 +23,7 @@ from tests.conformance.tampering_proxy import altered, blank
 
 BROKERS = (Node(1, "127.0.0.1", 9092), Node(2, "127.0.0.2", 9092))
 UNKNOWN = 77
+_TOPIC = {"name": "trial-run", "topic_authorized_operations": NO_OPERATIONS}
 
 
 def kinds(key, version):
@@ -34,7 +35,7 @@ def metadata(**partition):
     response = blank(kinds(ApiKey.METADATA, 12)["MetadataResponse"])
     described = {"leader_id": 1, "replica_nodes": (1, 2), "isr_nodes": (1, 2), "offline_replicas": ()}
     response = altered(response, "topics.partitions", lambda part: replace(part, **described | partition))
-    response = altered(response, "topics", lambda topic: replace(topic, name="trial-run"))
+    response = altered(response, "topics", lambda topic: replace(topic, **_TOPIC))
     broker = replace(response.brokers[0], node_id=1, host="127.0.0.1", port=9092)
     return replace(response, brokers=(broker,), controller_id=1)
 
@@ -43,7 +44,7 @@ def paged(**partition):
     response = blank(kinds(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0)["DescribeTopicPartitionsResponse"])
     described = {"leader_id": 1, "replica_nodes": (1, 2), "isr_nodes": (1,), "eligible_leader_replicas": (2,)}
     response = altered(response, "topics.partitions", lambda part: replace(part, **described | partition))
-    return altered(response, "topics", lambda topic: replace(topic, name="trial-run"))
+    return altered(response, "topics", lambda topic: replace(topic, **_TOPIC))
 
 
 def fetched(**partition):

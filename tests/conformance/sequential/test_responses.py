@@ -13,7 +13,7 @@ from kio.static.constants import EntityType
 from conformance.sequential import requests
 from conformance.sequential.admin_responses import placement
 from conformance.sequential.requests import build
-from conformance.sequential.response import ReadRecord
+from conformance.sequential.response import NO_OPERATIONS, ReadRecord
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
     AlterConfigs,
@@ -180,7 +180,7 @@ TOPIC = {
     "partition_result": [PARTITION],
     "partition_responses": [PARTITION],
     "partitions": [PARTITION],
-    "topic_authorized_operations": 0,
+    "topic_authorized_operations": NO_OPERATIONS,
 }
 BROKER = {"node_id": 1, "broker_id": 1, "is_fenced": False, "host": "secret.example", "port": 9092}
 RESPONSE = {
@@ -195,7 +195,7 @@ RESPONSE = {
     "brokers": [BROKER],
     "controller_id": 1,
     "cluster_id": "c",
-    "cluster_authorized_operations": 0,
+    "cluster_authorized_operations": NO_OPERATIONS,
     "error_message": None,
     "results": [{**TOPIC, "log_dir": "/secret", "topics": [TOPIC]}],
     "replica_election_results": [TOPIC],

@@ -36,7 +36,7 @@ def keep_an_old_broker_setting(broker):
     ],
 )
 def test_a_broker_that_differs_from_the_metadata_is_a_violation(tamper, invariant):
-    run = Storm(1, faults=0, faulty_ms=500).run()
+    run = Storm(1, faults=0, faulty_ms=500).run(to_the_end=False)
     watched = run.invariants.watch.nodes[1]
     check_applied_metadata(watched)
     tamper(watched.node.broker)
@@ -46,7 +46,7 @@ def test_a_broker_that_differs_from_the_metadata_is_a_violation(tamper, invarian
 
 
 def test_a_follower_that_starts_before_a_leader_of_the_same_change_is_a_violation():
-    run = Storm(1, faults=0, faulty_ms=500).run()
+    run = Storm(1, faults=0, faulty_ms=500).run(to_the_end=False)
     watched = run.invariants.watch.nodes[1]
     replicas = watched.node.broker.replicas
     led = next(partition for partition in replicas if partition.is_leader)
@@ -59,7 +59,7 @@ def test_a_follower_that_starts_before_a_leader_of_the_same_change_is_a_violatio
 
 
 def test_a_stray_log_is_a_violation():
-    run = Storm(1, faults=0, faulty_ms=500).run()
+    run = Storm(1, faults=0, faulty_ms=500).run(to_the_end=False)
     watched = run.invariants.watch.nodes[1]
     watched.node.runtime.disk.make_directory("ghosts-0")
     watched.node.runtime.disk.replace("ghosts-0/partition.metadata", b"version: 0")
