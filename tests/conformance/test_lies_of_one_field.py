@@ -399,6 +399,16 @@ LIES = {
         ),
         "offline_replicas",
     ),
+    "type of an altered resource": Lie(
+        "versions/incremental-alter-configs",
+        altered_responses("IncrementalAlterConfigs", lambda _, part: replace(part, resource_type=4)),
+        "resource_type 4",
+    ),
+    "documentation of a setting": Lie(
+        "versions/describe-configs",
+        configs(lambda each: _changed(each, {"documentation": "text"})),
+        "retention.ms with documentation",
+    ),
     "field of one version": Lie(
         "consistency/metadata",
         _in_version("Metadata", 9, "topics.partitions.leader_epoch", lambda epoch: epoch + 1),
