@@ -11,6 +11,7 @@ from conformance.requirements import (
     admin,
     compaction,
     configs,
+    consistency,
     epochs,
     error_fields,
     fetch,
@@ -54,6 +55,7 @@ _AREAS: Final = (
     "quorum",
     "storage",
     "versions",
+    "consistency",
     "negotiation",
 )
 
@@ -77,6 +79,7 @@ _ALL: Final = (
     *error_fields.REQUIREMENTS,
     *single_requests.REQUIREMENTS,
     *versions.REQUIREMENTS,
+    *consistency.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
     *survival.REQUIREMENTS,
     *concurrent.REQUIREMENTS,

@@ -113,9 +113,12 @@ def advertised_controller(client: RawClient) -> int:
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
     """Return the newest shared version up to `wanted` (None: any), or the oldest shared one if all are newer."""
+    shared = shared_versions(client, key)
+    return max((version for version in shared if wanted is None or version <= wanted), default=shared[0])
+
+
+def shared_versions(client: RawClient, key: ApiKey) -> list[int]:
+    """Return the versions of an API that both sides support, the oldest first."""
     newest = client.version_for(key)
-    if wanted is None:
-        return newest
     lowest_offered = client.api_versions[key][0]
-    shared = [version for version in known_versions(key) if lowest_offered <= version <= newest]
-    return max((version for version in shared if version <= wanted), default=shared[0])
+    return [version for version in known_versions(key) if lowest_offered <= version <= newest]

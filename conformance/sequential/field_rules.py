@@ -164,6 +164,7 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
     or permitted operations only if they set the fields for that.
     """
     yield from _unrequested_operations(request, response)
+    yield from _unrequested_resources(request, response)
     wanted: Any = request.get("endpoint_type", 1)
     if (endpoint_type := getattr(response, "endpoint_type", wanted)) != wanted:
         yield f"endpoint_type {endpoint_type}"
@@ -182,6 +183,18 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
         for name in ("diverging_epoch", "snapshot_id"):
             if (found := getattr(part, name, None)) and (found.epoch, found.end_offset) != (_NONE, _NONE):
                 yield f"{name} {found.epoch} to {found.end_offset} for a consumer"
+
+
+def _unrequested_resources(request: Mapping[str, Any], response: Any) -> Iterator[str]:
+    """Yield types of resources that are not requested, and documentation that is not (KIP-133, KIP-569)."""
+    wanted = {each["resource_type"] for each in request.get("resources", ()) if "resource_type" in each}
+    for resource in (*getattr(response, "results", ()), *getattr(response, "responses", ())):
+        kind: Any = getattr(resource, "resource_type", None)
+        if wanted and kind is not None and kind not in wanted:
+            yield f"resource_type {kind}"
+        for config in getattr(resource, "configs", None) or ():
+            if getattr(config, "documentation", None) and request.get("include_documentation") is False:
+                yield f"{config.name} with documentation"
 
 
 def _unrequested_operations(request: Mapping[str, Any], response: Any) -> Iterator[str]:

@@ -12,16 +12,18 @@ Rules:
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from conformance.sequential import admin_responses, described_defaults, timeouts
-from conformance.sequential.connections import Connections, TargetDown
+from conformance.sequential.connections import Connections, TargetDown, shared_versions
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
 from conformance.sequential.real_values import Comparison
+from conformance.sequential.repeated_responses import Returned, differing
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.routing import LOADING, Routing
@@ -46,6 +48,8 @@ from conformance.sequential.steps import (
     Placement,
     Produce,
     RawBytes,
+    RawRequest,
+    Repeated,
     Step,
     UseDefaults,
     WithUnknownTags,
@@ -67,6 +71,8 @@ MEMORY_GROWTH_MAX: Final = 1 << 30
 NOT_READY: Final = "not_ready"
 """Field of the response to a CreateTopic: the reason why a partition could not be used until the timeout."""
 _SHOWN_BYTES_MAX: Final = 40
+_REPETITIONS: Final = 3
+"""How often a `Repeated` request is sent to each broker in each version."""
 
 
 class ScriptRun:
@@ -132,12 +138,19 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
-            case UseDefaults():
-                return self._use_defaults(step)
-            case Placement():
-                return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
+            case UseDefaults() | Placement() | Repeated():
+                return self._compare(step)
             case _:
                 return self._send(step)
+
+    def _compare(self, step: UseDefaults | Placement | Repeated) -> Response:
+        match step:
+            case UseDefaults():
+                return self._use_defaults(step)
+            case Repeated():
+                return self._repeat(step)
+            case Placement():
+                return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
 
     def _send_to_broker(self, step: On) -> Response:
         """Send a request to one broker; repeat it while the coordinator on that broker is loading."""
@@ -287,6 +300,26 @@ class ScriptRun:
             "not_applied": tuple(described_defaults.not_applied(described, step.topic, now_ms, self._send)),
             "other_numbers": described_defaults.other_numbers(described, f"{step.topic}-numbers", brokers, self._send),
         }
+
+    def _repeat(self, step: Repeated) -> Response:
+        """Send a request in each version, to each broker or to the one that a client selects, and compare."""
+        destination = self._connections.node(self._routing.destination(step.request))
+        nodes = self._connections.nodes if step.on_every_broker else (destination,)
+        returned = []
+        for node in nodes:
+            client = self._connections.client(node.id)
+            for version in self._versions(client, step.request) * _REPETITIONS:
+                message = self._routing.message(replace(step.request, version=version), client)
+                sent_to = f"v{version} of broker {self._symbols.place(node.id)}"
+                returned.append(Returned(sent_to, client.request(message)))
+        responses = (normalise(step.request, each.response, self._symbols) for each in returned)
+        errors = {error for response in responses for error in response["errors"]} - {"NONE"}
+        return {"errors": tuple(sorted(errors)), "differing": differing(returned, step.varying, self._symbols)}
+
+    def _versions(self, client: RawClient, request: RawRequest) -> list[int]:
+        """Return the shared versions up to that of the request."""
+        highest = request.version
+        return [each for each in shared_versions(client, request.api) if highest is None or each <= highest]
 
     def _kill_and_restart(self, step: KillAndRestart) -> Response:
         """Kill a broker and start it again; wait until every known partition has a leader that serves."""

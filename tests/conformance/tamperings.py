@@ -4,17 +4,19 @@ A check that does not detect the tampering of its requirement is vacuous.
 """
 
 import datetime as dt
+import itertools
 import typing
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
-from conformance.requirements import versions
-from fixtures.clients.messages import ApiKey, known_versions
+from conformance.requirements import consistency, versions
+from fixtures.clients.messages import ApiKey, api_name, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from reference_broker.core.apis import BROKER_APIS
 from tests.conformance.tampering_proxy import (
@@ -451,6 +453,50 @@ def _fails_when_old(key: ApiKey) -> Planted:
     return Planted(tamper)
 
 
+def every_second_response(name: str, path: str, change: Callable[[Any], Any]) -> Tampering:
+    """Return a tampering that changes the value at a path in every second response, in the versions that have it."""
+    counts = itertools.count()
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        if api(request) == name and next(counts) % 2:
+            with suppress(AttributeError):
+                return altered(response, path, change)
+        return response
+
+    return tamper
+
+
+def _one_more(number: int) -> int:
+    return type(number)(number + 1)
+
+
+def _oldest_removed(listed: Any) -> Any:
+    is_deletion = listed.api_key == ApiKey.DELETE_RECORDS
+    return replace(listed, min_version=listed.max_version) if is_deletion else listed
+
+
+_VARIED: dict[ApiKey, tuple[str, Callable[[Any], Any]]] = {
+    ApiKey.FETCH: ("responses.partitions.high_watermark", _one_more),
+    ApiKey.LIST_OFFSETS: ("topics.partitions.offset", _one_more),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: ("topics.partitions.end_offset", _one_more),
+    ApiKey.METADATA: ("topics.partitions.isr_nodes", _one_more),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics.partitions.leader_epoch", _one_more),
+    ApiKey.DESCRIBE_CLUSTER: ("cluster_id", lambda _: "other"),
+    ApiKey.DESCRIBE_QUORUM: ("topics.partitions.leader_epoch", _one_more),
+    ApiKey.FIND_COORDINATOR: ("coordinators.node_id", _one_more),
+    ApiKey.API_VERSIONS: ("api_keys", _oldest_removed),
+    ApiKey.OFFSET_FETCH: ("groups.topics.partitions.metadata", lambda _: "other"),
+    ApiKey.DESCRIBE_CONFIGS: ("results.configs.read_only", lambda read_only: not read_only),
+    ApiKey.DESCRIBE_LOG_DIRS: ("results.topics.partitions.partition_size", _one_more),
+}
+"""For each API of the reference broker that only reads: the path to a value, and another value."""
+
+
+def _of_consistency(key: ApiKey) -> str:
+    return f"consistency/{key.name.lower().replace('_', '-')}"
+
+
 _OF_MEMBERS = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
@@ -470,9 +516,12 @@ _MEMBER_APIS = (
 _VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
 _OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
 """The requirement of the versions of each API."""
+_CONSISTENCY_IDS = {requirement.id for requirement in consistency.REQUIREMENTS}
+_READ_ONLY = [key for key in ApiKey if _of_consistency(key) in _CONSISTENCY_IDS]
 
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
+    **{_of_consistency(key): key for key in _READ_ONLY if key not in BROKER_APIS},
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
@@ -506,6 +555,11 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
     "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
+    **{
+        _of_consistency(key): Planted(every_second_response(api_name(key), *_VARIED[key]))
+        for key in _READ_ONLY
+        if key in BROKER_APIS
+    },
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
     "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,
     "produce/malformed-batch-is-rejected": _ERRORS_SUPPRESSED,

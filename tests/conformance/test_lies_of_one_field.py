@@ -19,6 +19,7 @@ from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api, with_errors
 from tests.conformance.tamperings import (
     described_as,
+    every_second_response,
     hundred_bytes_more,
     max_timestamp_one_more,
     records_altered,
@@ -194,6 +195,17 @@ def _another_coordinator(request: Any, forward: Any) -> Any:
         return replace(found, node_id=following.node_id, host=following.host, port=following.port)
 
     return altered(response, "coordinators", change) if hasattr(response, "coordinators") else change(response)
+
+
+def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
+    """Return a tampering that changes the value at a path in one version of an API."""
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        is_tampered = (api(request), request.__version__) == (name, version)
+        return altered(response, path, change) if is_tampered else response
+
+    return tamper
 
 
 LIES = {
@@ -386,6 +398,31 @@ LIES = {
             lambda part: replace(part, offline_replicas=part.isr_nodes) if hasattr(part, "offline_replicas") else part,
         ),
         "offline_replicas",
+    ),
+    "type of an altered resource": Lie(
+        "versions/incremental-alter-configs",
+        altered_responses("IncrementalAlterConfigs", lambda _, part: replace(part, resource_type=4)),
+        "resource_type 4",
+    ),
+    "documentation of a setting": Lie(
+        "versions/describe-configs",
+        configs(lambda each: _changed(each, {"documentation": "text"})),
+        "retention.ms with documentation",
+    ),
+    "field of one version": Lie(
+        "consistency/metadata",
+        _in_version("Metadata", 9, "topics.partitions.leader_epoch", lambda epoch: epoch + 1),
+        "topics[trial].partitions[0].leader_epoch was 0 in v7 of broker 1, 1 in v9 of broker 1",
+    ),
+    "limit of one version": Lie(
+        "consistency/describe-configs",
+        _in_version("DescribeConfigs", 2, "results.configs", _inherited("message.max.bytes", value="1000")),
+        "].configs[message.max.bytes].value was '1048588' in v1 of broker 1, '1000' in v2 of broker 1",
+    ),
+    "field of every second response": Lie(
+        "consistency/describe-cluster",
+        every_second_response("DescribeCluster", "brokers.rack", lambda _: "r1"),
+        "brokers[1].rack was ",
     ),
 }
 

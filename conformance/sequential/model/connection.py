@@ -11,6 +11,7 @@ from conformance.sequential.steps import (
     KillAndRestart,
     RawBytes,
     RawRequest,
+    Repeated,
 )
 
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -43,6 +44,11 @@ def broken_request(_cluster: object, _step: BrokenRequest) -> Expectation:
 def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
     """Expect that the broker serves again. The model's state does not change: no acknowledged change is lost."""
     return {"serves": True}
+
+
+def repeated(_cluster: object, _step: Repeated) -> Expectation:
+    """Return that all responses have the same information, and no error."""
+    return {"errors": (), "differing": ()}
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:

@@ -45,6 +45,7 @@ from conformance.sequential.steps.connection import (
     Pipelined,
     RawBytes,
     RawRequest,
+    Repeated,
 )
 from conformance.sequential.steps.groups import (
     PROTOCOL_TYPE,
@@ -157,6 +158,7 @@ __all__ = [
     "RawBytes",
     "RawRequest",
     "Record",
+    "Repeated",
     "ResourceType",
     "Script",
     "Step",

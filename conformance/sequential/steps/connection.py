@@ -112,3 +112,18 @@ class RawRequest(Step):
     distinct: bool = False
     names: tuple[str, ...] | None = None
     has_elements: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Step):
+    """A request that only reads, sent several times in each of its versions that both sides support.
+
+    The response has the errors of all responses, and the fields in which they differ.
+
+    :ivar on_every_broker: whether each broker receives it, instead of the one that a client selects.
+    :ivar varying: names of the fields that are not compared.
+    """
+
+    request: RawRequest
+    on_every_broker: bool = False
+    varying: tuple[str, ...] = ()

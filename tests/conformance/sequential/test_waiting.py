@@ -13,6 +13,7 @@ from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AfterCleanup,
     AlterReassignment,
+    ApiKey,
     AwaitTopic,
     Batch,
     CreateTopic,
@@ -27,7 +28,9 @@ from conformance.sequential.steps import (
     On,
     Operation,
     Produce,
+    RawRequest,
     Record,
+    Repeated,
     ResourceType,
     Script,
     WithUnknownTags,
@@ -223,3 +226,20 @@ def test_an_expected_error_ends_the_waiting(broker):
     """Waiting ends with the response that the model expects, which may be an error."""
     responses = run(broker, CreateTopic(), Eventually(ListOffsets(topic="trial-none")))
     assert responses[-1]["error"] in {"UNKNOWN_TOPIC_OR_PARTITION", ErrorCode.unknown_topic_id.name.upper()}
+
+
+def test_a_request_is_repeated_in_each_version_on_every_broker(cluster):
+    seen = []
+
+    def tamper(request, forward):
+        seen.append((api(request), request.__version__))
+        return forward(request)
+
+    fields = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}
+    repeated = Repeated(
+        RawRequest(ApiKey.DESCRIBE_CLUSTER, fields, ()), on_every_broker=True, varying=("controller_id",)
+    )
+    with TamperingProxy(cluster, tamper) as proxy:
+        (response,) = run(proxy, repeated)
+    assert response == {"errors": (), "differing": ()}
+    assert {seen.count(("DescribeCluster", version)) for version in (0, 1)} == {3 * 3}

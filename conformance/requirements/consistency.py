@@ -1,0 +1,197 @@
+"""Requirements that equal requests have equal responses: in each version, repeatedly, and from each broker.
+
+Each row is for one API that only reads. While nothing changes, its response depends neither on the version nor on what
+was requested before. If it is about the whole cluster, it does not depend on the broker either. A broker that does not
+advertise the API is not judged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    ApiKey,
+    Batch,
+    Broker,
+    CreateTopic,
+    Eventually,
+    InitProducerId,
+    OffsetCommit,
+    Produce,
+    RawRequest,
+    Record,
+    Repeated,
+    Step,
+)
+from conformance.sequential.strategies import script
+from fixtures.clients.messages import api_name
+from fixtures.targets.target import Capability
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One API with its request.
+
+    :ivar of_cluster: whether each broker returns the same.
+    :ivar varying: fields that may change although nothing else does.
+    :ivar before: steps before the request.
+    """
+
+    api: ApiKey
+    request: Mapping[str, Any]
+    of_cluster: bool = False
+    varying: tuple[str, ...] = ()
+    before: tuple[Step, ...] = ()
+    newest: int | None = None
+
+
+_NAMED: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
+_ONE: Final = {"index": 0, "partition": 0, "partition_index": 0}
+_CREATED: Final = (CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete"))),)
+_PRODUCED: Final = (
+    *_CREATED,
+    InitProducerId(),
+    Produce((Batch((Record(b"a"), Record(b"b")), producer=0),)),
+    Produce((Batch((Record(b"c"),), producer=0, sequence=2),)),
+)
+
+
+def _partition(**fields: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the script's topic with one partition, under the names that the APIs have for them."""
+    return ({**_NAMED, "partitions": ({**_ONE, **fields},)},)
+
+
+def _indexes(field: str) -> tuple[Mapping[str, Any], ...]:
+    return ({**_NAMED, field: (0,)},)
+
+
+_ROWS: Final = (
+    _Row(
+        ApiKey.FETCH,
+        {
+            "replica_id": -1,
+            "min_bytes": 0,
+            "isolation_level": 1,
+            "topics": _partition(fetch_offset=0, partition_max_bytes=1 << 20),
+            "forgotten_topics_data": (),
+        },
+        varying=("records",),
+        before=_PRODUCED,
+    ),
+    _Row(
+        ApiKey.LIST_OFFSETS,
+        {"replica_id": -1, "isolation_level": 0, "topics": _partition(timestamp=-1)},
+        before=_PRODUCED,
+    ),
+    _Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        {"replica_id": -1, "topics": _partition(leader_epoch=0)},
+        before=_PRODUCED,
+    ),
+    _Row(
+        ApiKey.METADATA,
+        {
+            "topics": ({"name": "trial", "topic_id": None},),
+            "allow_auto_topic_creation": False,
+            "include_cluster_authorized_operations": False,
+            "include_topic_authorized_operations": True,
+        },
+        of_cluster=True,
+        varying=("controller_id",),
+        before=_CREATED,
+    ),
+    _Row(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        {"topics": ({"name": "trial"},), "cursor": None},
+        of_cluster=True,
+        before=_CREATED,
+    ),
+    _Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        {"include_cluster_authorized_operations": True, "include_fenced_brokers": False},
+        of_cluster=True,
+        varying=("controller_id",),
+    ),
+    _Row(
+        ApiKey.DESCRIBE_QUORUM,
+        {"topics": ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)},
+        of_cluster=True,
+        varying=(
+            "high_watermark",
+            "log_end_offset",
+            "last_fetch_timestamp",
+            "last_caught_up_timestamp",
+            "replica_directory_id",
+            "observers",
+        ),
+    ),
+    _Row(
+        ApiKey.FIND_COORDINATOR,
+        {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)},
+        of_cluster=True,
+        varying=("error_message",),
+    ),
+    _Row(
+        ApiKey.API_VERSIONS,
+        {"client_software_name": "kafkatrial", "client_software_version": "1"},
+        varying=("finalized_features_epoch", "supported_features"),
+    ),
+    _Row(
+        ApiKey.OFFSET_FETCH,
+        {
+            "group_id": "trial",
+            "topics": _indexes("partition_indexes"),
+            "groups": ({"group_id": "trial", "topics": _indexes("partition_indexes")},),
+        },
+        before=(*_CREATED, OffsetCommit(5, metadata="m")),
+    ),
+    _Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        {
+            "resources": (
+                {"resource_type": 2, "resource_name": "trial", "configuration_keys": None},
+                {"resource_type": 4, "resource_name": Broker(1), "configuration_keys": None},
+            ),
+            "include_synonyms": True,
+            "include_documentation": False,
+        },
+        before=_CREATED,
+    ),
+    _Row(
+        ApiKey.DESCRIBE_LOG_DIRS,
+        {"topics": _indexes("partitions")},
+        varying=("total_bytes", "usable_bytes"),
+        before=_PRODUCED,
+    ),
+    _Row(
+        ApiKey.DESCRIBE_PRODUCERS,
+        {"topics": _indexes("partition_indexes")},
+        before=_PRODUCED,
+    ),
+    _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None}, of_cluster=True),
+)
+
+
+def _requirement(row: _Row) -> Requirement:
+    request = RawRequest(row.api, row.request, (), row.newest, distinct=True)
+    brokers = " and from each broker" if row.of_cluster else ""
+    return Requirement(
+        id=f"consistency/{row.api.name.lower().replace('_', '-')}",
+        level=Level.MUST,
+        text=f"While nothing changes, {api_name(row.api)} returns the same in each version that ApiVersions lists"
+        f"{brokers}, however often it is repeated. Times and the addresses of brokers are not compared.",
+        sources=(sources.PROTOCOL, sources.KIP_35),
+        check=sequential(
+            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying))),
+            judges("errors", "differing", of=Repeated),
+            cost=3,
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN} if row.before else ()),
+        since=KRAFT if row.of_cluster else None,
+    )
+
+
+REQUIREMENTS: Final = tuple(map(_requirement, _ROWS))

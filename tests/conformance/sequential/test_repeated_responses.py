@@ -1,0 +1,95 @@
+"""Comparison of responses to equal requests: what differs, and what may."""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from conformance.sequential.repeated_responses import Returned, differing
+from conformance.sequential.symbols import ScriptSymbols
+
+
+@dataclass(frozen=True)
+class Partition:
+    partition_index: int
+    leader_epoch: int = 0
+    replica_nodes: tuple[int, ...] = (1, 2)
+    isr_nodes: tuple[int, ...] = (1, 2)
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str | None
+    partitions: tuple[Partition, ...]
+    topic_id: Any = None
+
+
+@dataclass(frozen=True)
+class New:
+    topics: tuple[Any, ...]
+    throttle_time: int = 0
+    added: int = 7
+
+
+@dataclass(frozen=True)
+class Old:
+    topics: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class OldTopic:
+    name: str
+    partitions: tuple[Partition, ...]
+
+
+ID = uuid.UUID(int=5)
+ONE = Topic("trial-x", (Partition(0), Partition(1)), ID)
+ELECTED = "topics[trial].partitions[0].leader_epoch was 0 in v2 of broker 1, 1 in v2 of broker 2"
+
+
+def compared(first: Any, second: Any, *varying: str) -> tuple[str, ...]:
+    symbols = ScriptSymbols("x")
+    symbols.saw_topic_id("trial", ID)
+    return differing([Returned("v2 of broker 1", first), Returned("v2 of broker 2", second)], varying, symbols)
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        (New((ONE,)), ()),
+        (New((ONE,), throttle_time=5), ()),
+        (New((Topic("trial-x", (Partition(1), Partition(0)), ID),)), ()),
+        (New((Topic("trial-x", (Partition(0, isr_nodes=(2, 1)), Partition(1)), ID),)), ()),
+        (Old((OldTopic("trial-x", (Partition(0), Partition(1))),)), ()),
+        (New((Topic("trial-x", (Partition(0, 1), Partition(1)), ID),)), (ELECTED,)),
+        (Old((OldTopic("trial-x", (Partition(0, 1), Partition(1))),)), (ELECTED,)),
+        (
+            New((Topic("trial-x", (Partition(0),), ID),)),
+            ("topics[trial].partitions was ('0', '1') in v2 of broker 1, ('0',) in v2 of broker 2",),
+        ),
+        (
+            New((Topic("trial-x", (Partition(0, replica_nodes=(2, 1)), Partition(1)), ID),)),
+            ("topics[trial].partitions[0].replica_nodes was (1, 2) in v2 of broker 1, (2, 1) in v2 of broker 2",),
+        ),
+        (New((ONE,), added=8), ("added was 7 in v2 of broker 1, 8 in v2 of broker 2",)),
+    ],
+)
+def test_fields_that_both_versions_have_are_compared(second, found):
+    assert compared(New((ONE,)), second) == found
+
+
+def test_a_field_that_may_vary_is_not_compared():
+    assert compared(New((ONE,)), New((ONE,), added=8), "added") == ()
+
+
+def test_a_topic_without_a_name_is_matched_by_its_id():
+    first, second = (Topic(None, (Partition(0, epoch),), ID) for epoch in (0, 1))
+    assert compared(first := Old((first,)), first) == ()
+    assert compared(first, Old((second,))) == (ELECTED,)
+
+
+def test_elements_with_the_same_name_are_matched_by_their_position():
+    twice = (Partition(0, 3), Partition(0, 4))
+    assert compared(Old(twice), Old(twice)) == ()
+    assert compared(Old(twice), Old(twice[:1]))[0].startswith("topics was ('0 0', '0 1') in ")
