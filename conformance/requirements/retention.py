@@ -172,7 +172,10 @@ _LOG: Final[tuple[Step, ...]] = (
     *(Fetch(offset) for offset in range(_BATCHES_MAX + 1)),
 )
 _AWAIT_CLEANUP: Final = AfterCleanup(ListOffsets(EARLIEST))
-_UNLIMITED: Final = (_set("retention.bytes", -1), Eventually(On(1, DescribeConfigs(("retention.bytes",)))))
+_UNLIMITED: Final = (
+    _set("retention.bytes", -1),
+    Eventually(On(1, DescribeConfigs(("retention.bytes",))), awaited=frozenset({"set"})),
+)
 """Removal of the limit, until the leader knows of it. With the limit, a cleanup after the next record would delete
 another segment."""
 _CREATED: Final = replace(placed(1), configs=_CONFIGS)

@@ -165,7 +165,8 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
     """
     for number, (step, response, expectation) in enumerate(steps, start=1):
         if isinstance(step, AwaitTopic | Eventually):
-            for mismatch in mismatches(expectation, response):
+            awaited = step.awaited if isinstance(step, Eventually) else None
+            for mismatch in mismatches(expectation, response, awaited):
                 yield Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
 
 

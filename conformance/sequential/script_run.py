@@ -131,7 +131,9 @@ class ScriptRun:
             case Eventually():
                 is_check_of_logs = isinstance(step, AfterCleanup) and step.by is Cleanup.RETENTION
                 from_s = self._checks_logs_from_s if is_check_of_logs else 0.0
-                return self._poll_until(lambda: self._execute(step.step, expectation), expectation, from_s)
+                return self._poll_until(
+                    lambda: self._execute(step.step, expectation), expectation, step.awaited, from_s
+                )
             case AwaitTopic():
                 return self._await_topic(step, expectation)
             case WithUnknownTags():
@@ -340,13 +342,20 @@ class ScriptRun:
 
     # --- waiting
 
-    def _poll_until(self, send: Callable[[], Response], expectation: Expectation, from_s: float = 0.0) -> Response:
+    def _poll_until(
+        self,
+        send: Callable[[], Response],
+        expectation: Expectation,
+        awaited: frozenset[str] | None = None,
+        from_s: float = 0.0,
+    ) -> Response:
         """Send until the response is as expected, or until the timeout; return the last response.
 
+        :param awaited: names of the fields that must be as expected; None for all.
         :param from_s: earliest time at which the timeout begins.
         """
         deadline = max(self._transport.monotonic(), from_s) + self._effect_timeout_s
-        while mismatches(expectation, response := send()):
+        while mismatches(expectation, response := send(), awaited):
             if self._transport.monotonic() > deadline:
                 self._effect_timeout_s = 0.0
                 break

@@ -1,6 +1,6 @@
 """Steps around other steps: the broker that receives the request, repetition, and encoding."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from conformance.sequential.steps.base import TOPIC, Step
@@ -29,9 +29,12 @@ class Eventually(Step):
     """A step that only reads, repeated until the response is as expected, or until a timeout.
 
     For effects that Kafka promises without a time limit: a broker applies a change, a follower catches up.
+
+    :ivar awaited: names of the fields that must be as expected; None for all.
     """
 
     step: Step
+    awaited: frozenset[str] | None = field(default=None, kw_only=True)
 
 
 class Cleanup(StrEnum):
