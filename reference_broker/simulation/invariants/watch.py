@@ -153,6 +153,8 @@ class Watched:
     metadata_offset: int = -1
     is_applying: bool = False
     """Whether the broker was still applying the metadata or deleting directories at the last check."""
+    wall_max_ms: int = 0
+    """The latest wall-clock time of an event. The clock may have jumped back since."""
     event_ms: int = -1
     resumed_ms: int = -1
     """The time of the event that ended the last long interval without events, such as a pause or a slow flush."""
@@ -222,6 +224,7 @@ class Watch:
             self._end(watched)
             return
         now_ms = self._scheduler.now_ms
+        watched.wall_max_ms = max(watched.wall_max_ms, watched.machine.now.wall_ms)
         if now_ms != watched.event_ms:
             if now_ms > watched.event_ms + _AWAY_MS:
                 watched.resumed_ms = now_ms
