@@ -26,6 +26,8 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _FETCH, _ALTER_PARTITION = 1, 56
 _RAFT = "raft"
+_DECIDED = (ErrorCode.none, ErrorCode.invalid_update_version)
+"""Errors of a proposal that is not repeated. After another one, such as INELIGIBLE_REPLICA, it may be."""
 _RESULTS_MAX = 2
 """Results of a proposal and of the one that replaced it."""
 _Key = tuple[UUID, int]
@@ -39,7 +41,7 @@ class _Sent:
     :ivar in_flight: by correlation id of a request to a voter: the state in which it was sent, and the time.
     :ivar lost: by voter: the state and the time of the last loss of a request.
     :ivar proposed: by partition: leader epoch and partition epoch of the last proposal.
-    :ivar results: by partition and epochs of its proposals: the number of results.
+    :ivar results: by partition and epochs of its proposals: the number of final results.
     :ivar received: by partition whose records were received but not requested since: the time, and whether the busy
         fetcher must request the next ones.
     """
@@ -83,10 +85,10 @@ class SentRequestInvariants(Observer):
         if state is watched.quorum.state and response is None and not is_timeout:
             sent.lost[event.channel.node_id] = state, now_ms
         if getattr(response, "__api_key__", None) == _ALTER_PARTITION and response.error_code is ErrorCode.none:
-            keys = [
-                (topic.topic_id, result.partition_index) for topic in response.topics for result in topic.partitions
-            ]
-            sent.results.update((key, sent.proposed.get(key)) for key in keys)
+            for topic in response.topics:
+                decided = [result for result in topic.partitions if result.error_code in _DECIDED]
+                keys = [(topic.topic_id, result.partition_index) for result in decided]
+                sent.results.update((key, sent.proposed.get(key)) for key in keys)
 
     def on_records(self, watched: Watched, event: FetchResponseProcessed) -> None:
         """Note the partitions whose records a follower has appended."""
