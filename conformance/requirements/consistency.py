@@ -45,7 +45,6 @@ class _Row:
     of_cluster: bool = False
     varying: tuple[str, ...] = ()
     before: tuple[Step, ...] = ()
-    newest: int | None = None
 
 
 _NAMED: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
@@ -176,7 +175,7 @@ _ROWS: Final = (
 
 
 def _requirement(row: _Row) -> Requirement:
-    request = RawRequest(row.api, row.request, (), row.newest, distinct=True)
+    request = RawRequest(row.api, row.request, (), distinct=True)
     brokers = " and from each broker" if row.of_cluster else ""
     return Requirement(
         id=f"consistency/{row.api.name.lower().replace('_', '-')}",

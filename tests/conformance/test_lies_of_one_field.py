@@ -66,10 +66,10 @@ def configs(change: Any) -> Tampering:
     return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
 
 
-def _each_broker(name: str, **changes: Any) -> Tampering:
+def _each(elements: str, name: str, **changes: Any) -> Tampering:
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
-        return altered(response, "brokers", lambda each: _changed(each, changes)) if api(request) == name else response
+        return altered(response, elements, lambda each: _changed(each, changes)) if api(request) == name else response
 
     return tamper
 
@@ -313,7 +313,7 @@ LIES = {
     ),
     "rack": Lie(
         "metadata/cluster-is-described",
-        _each_broker("DescribeCluster", rack="r1"),
+        _each("brokers", "DescribeCluster", rack="r1"),
         "racks was 1 (1: r1), not 0 (1: None)",
     ),
     "finalized feature": Lie(
@@ -327,7 +327,7 @@ LIES = {
     "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
-        _each_broker("DescribeCluster", is_fenced=True),
+        _each("brokers", "DescribeCluster", is_fenced=True),
         "broker 1 with is_fenced",
     ),
     "operations of a topic": Lie(
@@ -503,14 +503,6 @@ def _ignores_generation(request: Any, forward: Any) -> Any:
     return forward(replace(request, **{field: 1}))
 
 
-def _each_group(name: str, **changes: Any) -> Tampering:
-    def tamper(request: Any, forward: Any) -> Any:
-        response = forward(request)
-        return altered(response, "groups", lambda each: _changed(each, changes)) if api(request) == name else response
-
-    return tamper
-
-
 def _without_assignment(request: Any, forward: Any) -> Any:
     response = forward(request)
     if api(request) != "DescribeGroups":
@@ -547,18 +539,22 @@ LIES_ABOUT_MEMBERS = {
     "assignment": Lie(_LEADS, whole("SyncGroup", assignment=b"other"), "SyncGroup: assignment was b'other', not b'"),
     "commit": Lie(_COMMITS, _ignores_generation, "OffsetCommit: error was NONE, not ILLEGAL_GENERATION"),
     "state": Lie(
-        _STATE, _each_group("DescribeGroups", group_state="Stable"), "DescribeGroup: state was Stable, not Empty"
+        _STATE, _each("groups", "DescribeGroups", group_state="Stable"), "DescribeGroup: state was Stable, not Empty"
     ),
     "no members": Lie(
-        _STATE, _each_group("DescribeGroups", group_state="Empty", members=()), "DescribeGroup: state was Empty, not "
+        _STATE,
+        _each("groups", "DescribeGroups", group_state="Empty", members=()),
+        "DescribeGroup: state was Empty, not ",
     ),
     "described protocol": Lie(
-        _STATE, _each_group("DescribeGroups", protocol_data="x"), "DescribeGroup: protocol was x, not "
+        _STATE, _each("groups", "DescribeGroups", protocol_data="x"), "DescribeGroup: protocol was x, not "
     ),
     "described assignment": Lie(_STATE, _without_assignment, "DescribeGroup: members was ((0 (kafkatrial-"),
-    "listed state": Lie(_STATE, _each_group("ListGroups", group_state="Stable"), "ListGroups: state was Stable, not "),
+    "listed state": Lie(
+        _STATE, _each("groups", "ListGroups", group_state="Stable"), "ListGroups: state was Stable, not "
+    ),
     "listed protocol type": Lie(
-        _STATE, _each_group("ListGroups", protocol_type="x"), "ListGroups: protocol_type was x, not kafkatrial"
+        _STATE, _each("groups", "ListGroups", protocol_type="x"), "ListGroups: protocol_type was x, not kafkatrial"
     ),
     "unlisted group": Lie(_STATE, whole("ListGroups", groups=()), "ListGroups: listed was 0, not 1"),
     "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),

@@ -59,23 +59,15 @@ class OracleInvariants(Observer):
 def check_replica(watched: Watched, replica: Replica) -> None:
     """Check the log of an open replica."""
     assert replica.partition is not None
-    check_log(
-        replica,
-        replica.partition.log,
-        replica.log,
-        watched.machine.now.wall_ms,
-        wall_max_ms=watched.wall_max_ms,
-        trusted_offset=replica.trusted_offset,
-    )
+    wall_ms = max(watched.machine.now.wall_ms, watched.wall_max_ms)
+    check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
 
 
-def check_log(
-    name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *, wall_max_ms: int = 0, trusted_offset: int = 0
-) -> None:
+def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
     """Check all derived state of a log.
 
-    :param wall_ms: the wall-clock time of the node.
-    :param wall_max_ms: its latest one, if the clock has jumped back: producers may have expired then.
+    :param wall_ms: the latest wall-clock time of the node. If its clock has jumped back since, producers may have
+        expired before that.
     :param trusted_offset: segments that begin below this offset existed when the log was opened. Their indexes may be
         damaged, because an index is verified only when it is used.
     """
@@ -86,9 +78,8 @@ def check_log(
     oracle.check_indexes(trusted_offset)
     oracle.check_lookups()
     oracle.check_epochs()
-    latest_ms = max(wall_ms, wall_max_ms)
-    oracle.check_producers(latest_ms)
-    oracle.check_recovery(latest_ms)
+    oracle.check_producers(wall_ms)
+    oracle.check_recovery(wall_ms)
 
 
 def check_lookups(name: object, log: UnifiedLog) -> None:
