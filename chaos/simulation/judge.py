@@ -1,6 +1,6 @@
 """Verdict on the history and on the disks of a simulated run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 from uuid import UUID
 
@@ -34,21 +34,25 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
     return min((invoked[op_id] // 1_000_000 for op_id in op_ids if op_id in invoked), default=0)
 
 
-def find_difference_of_replicas(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
+def find_difference_of_replicas(cluster: SimulatedCluster, may_differ: Callable[[UUID, int, int], bool]) -> str | None:
     """Return the first difference of two replicas on disk, or None. Only offsets that both logs contain are compared.
 
-    :param highest_start: returns the highest log start offset that a partition (topic id, index) ever had. Records
-        below it are not compared, because a power cut may restore deleted ones on some replicas.
+    :param may_differ: returns whether the batches at an offset of a partition (topic id, index, offset) may differ,
+        because of a power cut. They are not compared.
     """
     image = next(iter(cluster.nodes.values())).metadata.image
     for topic in image.topics.values():
         for index, partition in topic.partitions.items():
-            logs: Mapping[int, tuple[tuple[int, bytes], ...]] = {
-                node_id: tuple(_batches(cluster.machines[node_id].disk, f"{topic.name}-{index}"))
+            logs = {
+                node_id: [
+                    batch
+                    for batch in _batches(cluster.machines[node_id].disk, f"{topic.name}-{index}")
+                    if not may_differ(topic.topic_id, index, batch[0])
+                ]
                 for node_id in partition.replicas
             }
             for one, other in combinations(sorted(logs), 2):
-                differs_at = _first_difference(logs[one], logs[other], highest_start(topic.topic_id, index))
+                differs_at = _first_difference(logs[one], logs[other])
                 if differs_at is not None:
                     return (
                         f"{topic.name}-{index}: nodes {one} and {other} have different batches at offset {differs_at}"
@@ -56,12 +60,10 @@ def find_difference_of_replicas(cluster: SimulatedCluster, highest_start: Callab
     return None
 
 
-def _first_difference(
-    one: tuple[tuple[int, bytes], ...], other: tuple[tuple[int, bytes], ...], highest_start: int
-) -> int | None:
+def _first_difference(one: list[tuple[int, bytes]], other: list[tuple[int, bytes]]) -> int | None:
     if one == other or not one or not other:
         return None
-    start = max(one[0][0], other[0][0], highest_start)
+    start = max(one[0][0], other[0][0])
     first = [batch for batch in one if batch[0] >= start]
     second = [batch for batch in other if batch[0] >= start]
     return next((min(a[0], b[0]) for a, b in zip(first, second, strict=False) if a != b), None)

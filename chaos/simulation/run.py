@@ -303,7 +303,7 @@ class _Run:
                 for _ in range(2):
                     steps = _until_fetched(reader, client.partitions)
                     self._do(steps, DRAIN_MS, f"no broker returns the offsets of group {client.group}")
-        difference = find_difference_of_replicas(self.cluster, self.invariants.highest_log_start)
+        difference = find_difference_of_replicas(self.cluster, self.invariants.may_differ)
         if difference is not None:
             raise _Failed("not-converged", difference)
 

@@ -240,11 +240,13 @@ class LogSegment:
         return [*self._file.take_unflushed(), *indexes]
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batch that contains `offset` and all later ones."""
+        """Remove the batch that contains `offset` and all later ones.
+
+        The segment then ends with its last batch, even if a power cut has lost batches between it and `offset`.
+        """
         position = self.position_of(offset)
-        if position is None:
-            return
-        self._file.truncate(position)
+        if position is not None:
+            self._file.truncate(position)
         self._offset_index.truncate_to(offset)
         self._time_index.truncate_to(offset)
         self._largest, self._first_timestamp_ms = self._time_index.last, None

@@ -141,10 +141,10 @@ class Invariants:
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
 
-    def highest_log_start(self, topic_id: UUID, partition: int) -> int:
-        """Return the highest log start offset that any replica of a partition ever had."""
+    def may_differ(self, topic_id: UUID, partition: int, offset: int) -> bool:
+        """Return whether replicas of a partition may have different batches at an offset (`Ledger.may_differ`)."""
         ledger = self.partitions.ledgers.get((topic_id, partition))
-        return 0 if ledger is None else ledger.highest_start
+        return ledger is not None and ledger.may_differ(offset)
 
     def allow_loss(self, node_id: int) -> None:
         """Permit the loss of a node's records. Power cuts and wiped disks are detected without this call."""

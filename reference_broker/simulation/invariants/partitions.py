@@ -59,6 +59,8 @@ class Ledger:
     void_below_epoch: int = 0
     lossy: set[int] = field(default_factory=set)
     """Nodes whose replica may lack committed records, because their disk has lost content."""
+    lost_ranges: list[range] = field(default_factory=list)
+    """Offsets that a replica lacked between two of its segments after its machine lost its power."""
     left: set[int] = field(default_factory=set)
     """Nodes removed from the assignment. A node that was down deletes its log when it applies the removal."""
 
@@ -76,6 +78,13 @@ class Ledger:
         """Return the committed batch that contains an offset."""
         number = bisect_right(self.committed, offset, key=_base_offset) - 1
         return self.committed[number] if number >= 0 and self.committed[number].last_offset >= offset else None
+
+    def may_differ(self, offset: int) -> bool:
+        """Return whether replicas may have different batches at an offset.
+
+        A power cut may restore deleted batches below the highest log start, or lose a segment that was not flushed.
+        """
+        return offset < self.highest_start or any(offset in lost for lost in self.lost_ranges)
 
     def give_up(self, is_kept: Callable[[Batch], bool]) -> None:
         """Permit the loss of the committed batches that are not kept."""
@@ -165,7 +174,7 @@ class PartitionInvariants(Observer):
                 lost = log.removed[-1]
                 raise InvariantViolation("recovery-keeps", f"{replica} has lost {lost} and {len(log.removed) - 1} more")
         ledger.left.discard(replica.node_id)
-        self._check_added(ledger, replica, log.added)
+        self._check_added(ledger, replica, log.added, may_lose=replica.node_id in self.may_lose)
         _check_bounds(replica)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
@@ -228,13 +237,18 @@ class PartitionInvariants(Observer):
             if known is not None and known.is_same_as(batch) and batch.last_offset >= ledger.highest_start:
                 raise InvariantViolation("committed-stays", f"{replica} truncates the committed {batch}")
 
-    def _check_added(self, ledger: Ledger, replica: Replica, added: list[Batch]) -> None:
+    def _check_added(self, ledger: Ledger, replica: Replica, added: list[Batch], *, may_lose: bool = False) -> None:
         if not added:
             return
         batches = replica.log.batches
         number = len(batches) - len(added)
         before = batches[number - 1] if number else None
         for batch in added:
+            if may_lose and before is not None and batch.base_offset > before.last_offset + 1:
+                # A segment that was not flushed is lost. `LogLoader.recoverLog` keeps the segments after it.
+                ledger.lossy.add(replica.node_id)
+                ledger.lost_ranges.append(range(before.last_offset + 1, batch.base_offset))
+                before = None
             self._check_follows(ledger, replica, before, batch)
             # Epochs below the highest log start are not compared: a follower whose log ends below it may keep records
             # that diverge.

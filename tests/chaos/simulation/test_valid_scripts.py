@@ -23,6 +23,7 @@ from fixtures.faults import (
     Kill,
     Listener,
     PowerCut,
+    Reassign,
     Role,
     ShutDown,
     Slow,
@@ -109,6 +110,22 @@ SCRIPTS = {
             Timed(at_ms=0, fault=PowerCut(after_writes=46), for_ms=2_000),
             Timed(at_ms=1_000, fault=Configure(name="max.message.bytes", value="100000")),
             Timed(at_ms=0, fault=Configure(name="retention.ms", value="100000")),
+        ),
+    ),
+    "a power cut loses one segment that was not flushed, and keeps the next ones": Trial(
+        seed=2625159020,
+        cluster=ClusterSettings(
+            properties=(
+                ("metadata.log.max.record.bytes.between.snapshots", "72"),
+                ("metadata.max.retention.bytes", "500"),
+            )
+        ),
+        topics=(Topic(properties=(("segment.index.bytes", "12"),)), Topic(name="b")),
+        clients=(Producer(steps=(SendBatches(batches=4),)),),
+        schedule=(
+            Timed(at_ms=0, fault=Reassign(replicas=(2, 3))),
+            Timed(at_ms=7, fault=PowerCut(nodes=(Role.CONTROLLER,))),
+            Timed(at_ms=1, fault=Reassign(replicas=(3, 2, 1))),
         ),
     ),
     "a replica among many is checked in its turn, and counts with its current state": Trial(
