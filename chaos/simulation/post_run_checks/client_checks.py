@@ -361,6 +361,7 @@ CHECKS: Final = (
         Receiver.BROKER,
         _more_producers_than_a_block,
         always(*(NONE,) * (PRODUCER_ID_BLOCK_SIZE + 1)),
+        retriable_error="COORDINATOR_LOAD_IN_PROGRESS",
     ),
     PostRunCheck("large requests", Receiver.LEADER, _large_requests, always(NONE, "MESSAGE_TOO_LARGE")),
     PostRunCheck(

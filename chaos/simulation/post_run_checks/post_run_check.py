@@ -118,6 +118,8 @@ class PostRunCheck:
     :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
         permits any errors.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.
+    :ivar retriable_error: an error that one response may have instead of `NONE`, because the receiver has lost its
+        connection to another node; empty if no response may.
     """
 
     name: str
@@ -125,6 +127,17 @@ class PostRunCheck:
     make: Callable[[ClusterState], Any]
     errors: Callable[[ClusterState], list[str]]
     disturbs_cluster: bool = False
+    retriable_error: str = ""
+
+    def permits(self, found: list[str], expected: list[str]) -> bool:
+        """Return whether these errors of the responses are permitted."""
+        if not expected or found == expected:
+            return True
+        return self.retriable_error in found and _with_none(found, found.index(self.retriable_error)) == expected
+
+
+def _with_none(errors: list[str], number: int) -> list[str]:
+    return [*errors[:number], NONE, *errors[number + 1 :]]
 
 
 def errors_of(response: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ record of an idle partition. (Kafka has fetch sessions for this, and distributes
 wait for a request that does not contain them.
 
 The endpoint of a leader is looked up in the metadata for every request, so that a restarted leader is found. A fetcher
-without partitions is removed together with its channel.
+without partitions is removed together with its channel, even if the leader is no longer registered.
 """
 
 from collections import Counter
@@ -70,6 +70,8 @@ class ReplicaFetcherManager:
         self._locate = locate
         self._broker_epoch = broker_epoch
         self._fetchers: dict[FetcherId, ReplicaFetcher] = {}
+        self._channels: dict[FetcherId, Channel] = {}
+        """The channel of each fetcher that has sent a request."""
         self._fetcher_ids: dict[Key, FetcherId] = {}
         self._idle_fetcher_ids: dict[Key, FetcherId] = {}
         """The idle fetcher of each followed partition, even while the partition is in the busy fetcher."""
@@ -178,19 +180,22 @@ class ReplicaFetcherManager:
 
     def _remove_fetcher(self, fetcher_id: FetcherId) -> None:
         del self._fetchers[fetcher_id]
-        channel = self._channel(fetcher_id)
+        self._drop_channel(fetcher_id)
+
+    def _drop_channel(self, fetcher_id: FetcherId) -> None:
+        channel = self._channels.pop(fetcher_id, None)
         if channel is not None:
             self._runtime.channels.drop(channel)
 
     # To the leader
 
     def _send(self, fetcher_id: FetcherId, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
-        channel = self._channel(fetcher_id)
-        if channel is None:
+        endpoint = self._locate(fetcher_id.leader)
+        if endpoint is None:
             return False
+        channel = Channel(fetcher_id.purpose, fetcher_id.leader, *endpoint)
+        if self._channels.get(fetcher_id) != channel:
+            self._drop_channel(fetcher_id)
+            self._channels[fetcher_id] = channel
         self._runtime.channels.send_request(channel, request, then, timeout_ms=self._settings.timeout_ms, now=now)
         return True
-
-    def _channel(self, fetcher_id: FetcherId) -> Channel | None:
-        found = self._locate(fetcher_id.leader)
-        return None if found is None else Channel(fetcher_id.purpose, fetcher_id.leader, *found)

@@ -269,6 +269,23 @@ def generator_returning(value):
     yield
 
 
+@pytest.mark.parametrize(
+    ("found", "is_permitted"),
+    [
+        (["NONE", "NONE"], True),
+        (["RETRY", "NONE"], True),
+        (["NONE", "RETRY"], True),
+        (["RETRY", "RETRY"], False),
+        (["NONE", "OTHER"], False),
+        (["RETRY"], False),
+    ],
+)
+def test_one_response_may_have_the_retriable_error(found, is_permitted):
+    check = PostRunCheck("producers", Receiver.BROKER, lambda _: [], always("NONE"), retriable_error="RETRY")
+    assert check.permits(found, ["NONE", "NONE"]) is is_permitted
+    assert not PostRunCheck("producers", Receiver.BROKER, lambda _: [], always("NONE")).permits(["RETRY"], ["NONE"])
+
+
 def test_consecutive_seeds_cover_all_checks():
     seeds = range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN))
     assert {each.name for seed in seeds for each in checks_of_seed(seed)} == {each.name for each in POST_RUN_CHECKS}

@@ -128,6 +128,14 @@ SCRIPTS = {
             Timed(at_ms=1, fault=Reassign(replicas=(3, 2, 1))),
         ),
     ),
+    "the leader of a fetcher is unregistered before the fetcher is removed": Trial(
+        cluster=ClusterSettings(nodes=4),
+        topics=(Topic(partitions=2),),
+        schedule=(
+            Timed(at_ms=100, fault=PowerCut(nodes=(Role.CONTROLLER,)), for_ms=7_752),
+            Timed(at_ms=200, fault=Unregister(node=2)),
+        ),
+    ),
     "a replica among many is checked in its turn, and counts with its current state": Trial(
         topics=(Topic(partitions=3), Topic(name="b")),
         clients=(RequestClient(steps=(CreatePartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
