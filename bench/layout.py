@@ -45,8 +45,8 @@ ANOMALIES = ["lost-write", "poll-skip"]
 FIGURES = ("wall_s", "cpu_s", "peak_mb", "last_s")
 """Results of `process_group.measured`; `last_s` is the time until the rows are sorted."""
 
-# Each method is a generator for `process_group.measured`. Its first `yield` ends the preparation; a second one, if there
-# is any, ends the sorting. It stores the layout in `result`.
+# Each method is a generator for `process_group.measured`. Its first `yield` ends the preparation; its second one, if
+# there is one, ends the sorting. It stores the layout in `result`.
 
 
 def layout_by_ours(run, options, result):
