@@ -144,7 +144,7 @@ def acknowledge_before_replication(self: Partition, required_offset: int) -> Err
     "stale-end-offset",
 )
 def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> ErrorCode | None:
-    """acks=all waits until the high watermark is the last record's offset, instead of the offset after it.
+    """acks=all waits until the high watermark has reached the last record's offset, instead of the offset after it.
 
     The last record of every request is acknowledged before it is committed.
     """
@@ -175,7 +175,7 @@ def take_the_leaders_high_watermark_whole(
 
 @_seeds(Partition, "truncate_to", "watermark-within-log", "exception")
 def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
-    """The high watermark stays above the log end when the log is truncated.
+    """When a log is truncated, its high watermark does not change, so that it may be above the log end.
 
     If this replica is the next leader, it returns an end offset that does not exist, and consumers read the next
     records before they are committed.
