@@ -1,13 +1,10 @@
 """Defects of durability: acknowledgements before the flush. Power cuts reveal them."""
 
 from bisect import insort
-from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import cast
 
 from chaos.defects.defect import Area
-from reference_broker.core.disk import Disk
-from reference_broker.core.log import unified_log
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
@@ -81,14 +78,15 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
     return position
 
 
-@_seeds(unified_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
-def roll_without_a_flush(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
+@_seeds(UnifiedLog, "roll", "recovery-point", "lost-write", "log-matching", "exception")
+def roll_without_a_flush(self: UnifiedLog, now_ms: int) -> None:
     """When a log rolls, its old segment is not flushed, although the recovery point advances to the end of the segment.
 
     A recovery skips segments below the recovery point. After a power cut the log has a gap, or ends at the roll.
     """
-    for log in logs:
-        log.finish()
+    self.finish()
+    self._segments.append(self._loader(now_ms).create(self.log_end_offset))
+    self._are_names_durable = False
 
 
 @_seeds(
