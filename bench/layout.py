@@ -1,13 +1,20 @@
-"""Layout of a large history: our sorted runs compared with the same rows sorted by DuckDB and by Spark.
+"""Benchmark of the layout of a large history: kafkatrial's sorted runs, and the same rows sorted by DuckDB or Spark.
 
     .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--methods ours duckdb] [--memory 2GB]
 
-The methods lay out the tables of one synthesized history in turn, each in a separate process and on the same number of
-cores. `ours` and `duckdb` use worker processes; `spark-ours`, which is our layout too, and `spark` use a Spark session
-that is already running. After each layout, the history is judged from that layout; a different verdict ends the
-benchmark. Our layout also checks the rules of the format. DuckDB's checks most of them with `--rules`, and Spark's
-checks none. For each method, the medians of wall time, processor time and peak of the total resident memory are
-printed, with the ratios of `duckdb` to `ours` and of `spark` to `spark-ours`. The load is printed too.
+Four methods lay out one synthesized history in turn, each in a separate process and on the same number of cores:
+
+- `ours`: kafkatrial's layout in worker processes.
+- `duckdb`: rows that DuckDB has sorted, laid out in worker processes; compared with `ours`.
+- `spark-ours`: kafkatrial's layout as tasks of a Spark session.
+- `spark`: rows that Spark has sorted, laid out as tasks of a Spark session; compared with `spark-ours`.
+
+The worker processes or the session are started before the measurement. Afterwards the history is judged from the
+layout; if two verdicts differ, the benchmark ends. Kafkatrial's layout also checks the rules of the format. The layout
+of `duckdb` checks most of them with `--rules`, and that of `spark` checks none.
+
+The medians of wall time, processor time and peak resident memory of all processes are printed, with the ratios to the
+method of comparison, and the load of the machine.
 """
 
 import argparse
@@ -32,10 +39,14 @@ from linearizability.shards.manifest import layout_folder
 from linearizability.shards.running import Processes
 from linearizability.synthetic.writing import Request, synthesize
 
-BASES = {"duckdb": "ours", "spark": "spark-ours"}
-METHODS = ("ours", "duckdb", "spark-ours", "spark")
-PLANTS = ["lost-write", "poll-skip"]
+COMPARED_WITH = {"duckdb": "ours", "spark": "spark-ours"}
+ANOMALIES = ["lost-write", "poll-skip"]
+"""The anomalies of the synthesized history."""
 FIGURES = ("wall_s", "cpu_s", "peak_mb", "last_s")
+"""Results of `process_group.measured`; `last_s` is the time until the rows are sorted."""
+
+# Each method is a generator for `process_group.measured`. Its first `yield` ends the preparation; its second one, if
+# there is one, ends the sorting. It stores the layout in `result`.
 
 
 def layout_by_ours(run, options, result):
@@ -76,29 +87,38 @@ def layout_by_spark(run, options, result):
         result["layout"] = settled(run, folder, tasks_on(spark))
 
 
+METHODS = {
+    "ours": layout_by_ours,
+    "duckdb": layout_by_duckdb,
+    "spark-ours": layout_by_spark_ours,
+    "spark": layout_by_spark,
+}
+
+
 def _draft(run):
     return draft_folder(layout_folder(open_history(run)))
 
 
-def _remove(run):
+def _remove_layout(run):
     shutil.rmtree(layout_folder(open_history(run)), ignore_errors=True)
 
 
 def measure(options):
-    """Measure one method in this process; then judge its layout."""
-    _remove(options.run)
+    """Measure one method in this process, judge the history from its layout, and print the results as JSON."""
+    _remove_layout(options.run)
     result = {}
-    figures = measured(globals()[f"layout_by_{options.measure.replace('-', '_')}"](options.run, options, result))
+    figures = measured(METHODS[options.measure](options.run, options, result))
     history = open_history(options.run)
     with Processes(options.cores) as processes:
         judgement = judge_layout(history, result["layout"], processes)
     verdicts = [str(judgement.verdict), *sorted((a.name, str(a.verdict), a.count) for a in judgement.anomalies)]
-    bytes_ = sum(path.stat().st_size for path in layout_folder(history).rglob("*.parquet"))
-    _remove(options.run)
-    sys.stdout.write(json.dumps({**figures, "verdicts": verdicts, "layout_mb": bytes_ >> 20}))
+    size_bytes = sum(path.stat().st_size for path in layout_folder(history).rglob("*.parquet"))
+    _remove_layout(options.run)
+    sys.stdout.write(json.dumps({**figures, "verdicts": verdicts, "layout_mb": size_bytes >> 20}))
 
 
 def measured_in_a_process(method, run, options):
+    """Return the results of `measure` in a new process."""
     command = [sys.executable, __file__, "--measure", method, "--run", str(run)]
     command += ["--cores", str(options.cores), "--memory", options.memory, *(["--rules"] if options.rules else [])]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
@@ -106,15 +126,17 @@ def measured_in_a_process(method, run, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--partitions", type=int, default=200)
-    parser.add_argument("--skew", type=float, default=0.0)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", default="2GB", help="memory_limit of DuckDB")
-    parser.add_argument("--rules", action="store_true", help="check the rules of the format with DuckDB too")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--run", type=Path, help="existing run directory to use instead of a new one")
+    parser.add_argument(
+        "--records", type=int, nargs="+", default=[1_000_000, 10_000_000], help="Sizes of the synthesized histories."
+    )
+    parser.add_argument("--partitions", type=int, default=200, help="Number of partitions (default: 200).")
+    parser.add_argument("--skew", type=float, default=0.0, help="Minimum share of partition 0 (default: 0).")
+    parser.add_argument("--cores", type=int, default=2, help="Number of worker processes or threads (default: 2).")
+    parser.add_argument("--rounds", type=int, default=3, help="Number of measurements of each method (default: 3).")
+    parser.add_argument("--memory", default="2GB", help="DuckDB's memory_limit (default: 2GB).")
+    parser.add_argument("--rules", action="store_true", help="Check rules of the format with DuckDB, too.")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="Methods (default: all).")
+    parser.add_argument("--run", type=Path, help="Existing run directory, instead of synthesized histories.")
     parser.add_argument("--measure", choices=METHODS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -125,11 +147,12 @@ def main():
         for records in options.records:
             with tempfile.TemporaryDirectory() as folder:
                 run = Path(folder) / "run"
-                synthesize(run, Request(records, options.partitions, options.skew, PLANTS), lambda _: None)
+                synthesize(run, Request(records, options.partitions, options.skew, ANOMALIES), lambda _: None)
                 compare(run, options)
 
 
 def compare(run, options):
+    """Measure the methods in turn, and print the table."""
     rounds = {method: [] for method in options.methods}
     for _ in range(options.rounds):
         for method in options.methods:
@@ -138,20 +161,24 @@ def compare(run, options):
             sys.stderr.write(f"{method}: {json.dumps(figures)}, load {os.getloadavg()[0]:.1f}\n")
             first = next(iter(rounds.values()))[0]
             if figures["verdicts"] != first["verdicts"]:
-                sys.exit(f"{method}: another verdict: {figures['verdicts']} instead of {first['verdicts']}")
-    table = Table("", "clock s", "to ours", "processor s", "to ours", "peak MB", "to ours", "sort s", "layout MB")
+                sys.exit(f"{method}: the verdict is {figures['verdicts']}, but {first['verdicts']} from other layouts")
+    table = Table("", "wall s", "ratio", "processor s", "ratio", "peak MB", "ratio", "sort s", "layout MB")
     for method, own in rounds.items():
         medians = {name: statistics.median(one[name] for one in own) for name in FIGURES}
-        base = rounds.get(BASES.get(method, ""))
+        others = rounds.get(COMPARED_WITH.get(method, ""))
         cells = []
         for name in ("wall_s", "cpu_s", "peak_mb"):
-            ratios = [one[name] / other[name] for one, other in zip(own, base or (), strict=bool(base))]
-            spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if base else ""
-            cells += [f"{medians[name]:.1f}", spread]
+            cells += [f"{medians[name]:.1f}", _ratios(own, others, name) if others else ""]
         table.add_row(method, *cells, f"{medians['last_s']:.1f}", str(own[0]["layout_mb"]))
     console = Console(width=140)
     console.print(f"{open_history(run).count('records'):,} records, load {os.getloadavg()[0]:.1f}")
     console.print(table)
+
+
+def _ratios(own, others, name):
+    """Return the median, minimum and maximum of the ratios of two methods in the same rounds."""
+    ratios = [one[name] / other[name] for one, other in zip(own, others, strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
 if __name__ == "__main__":

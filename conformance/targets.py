@@ -1,4 +1,4 @@
-"""Targets of requirements: properties that follow from the name, and the settings with which they start."""
+"""Targets on which requirements are checked: their creation by name, with settings that shorten the scripts."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,16 +11,16 @@ FREQUENT_CLEANUP: Final[Mapping[str, str]] = {
     "log.initial.task.delay.ms": "300",
     "log.retention.check.interval.ms": "300",
 }
-"""Settings with which scripts can await retention and compaction. Kafka's defaults are up to five minutes."""
+"""Broker settings that shorten the wait for retention and compaction. Kafka's defaults are up to five minutes."""
 
 
 def starts_nodes(name: str) -> bool:
-    """Whether kafkatrial starts the nodes of the target, so that their number can be chosen."""
+    """Whether kafkatrial starts the nodes of the target with this name, and so can choose their number."""
     return not name.startswith("bootstrap:")
 
 
 def target_of_requirements(name: str, nodes: int | None = None) -> Target:
-    """Return the target of that name, not started, with frequent retention and compaction if it accepts settings.
+    """Return the target with this name, not started. If it accepts settings, they are `FREQUENT_CLEANUP`.
 
     Raises `UnknownTargetError` and `NotInstalledError`.
     """

@@ -1,4 +1,4 @@
-"""The files beside a saved counterexample: its space-time diagram and its history, from one more run of its trial."""
+"""Diagram and history of a counterexample, written beside its program."""
 
 import shutil
 from pathlib import Path
@@ -16,15 +16,16 @@ DIAGRAM_NAME: Final = "diagram.html"
 HISTORY_NAME: Final = "history"
 
 
-def draw_counterexample(found: Counterexample, directory: Path) -> None:
-    """Run the trial again with every event recorded, and write the diagram and the history.
+def draw_counterexample(counterexample: Counterexample, directory: Path) -> None:
+    """Run the trial again with every event recorded, and write its space-time diagram and its history.
 
-    Raises `OSError` and `HistoryError`.
+    Existing ones are replaced. Raises `OSError` and `HistoryError`.
     """
     record = Record()
-    with seeded(found.defect):
-        outcome = run(found.trial, record=record)
-    page = space_time_page(diagram_of(found, record, found.trial.cluster.nodes))
+    trial = counterexample.trial
+    with seeded(counterexample.defect):
+        outcome = run(trial, record=record)
+    page = space_time_page(diagram_of(counterexample, record, trial.cluster.nodes))
     (directory / DIAGRAM_NAME).write_text(page, encoding="utf-8")
     history = directory / HISTORY_NAME
     if history.exists():

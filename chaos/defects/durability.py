@@ -1,10 +1,10 @@
 """Defects of durability: acknowledgements before the flush. Power cuts reveal them."""
 
-from collections.abc import Iterable
+from bisect import insort
+from types import SimpleNamespace
+from typing import cast
 
 from chaos.defects.defect import Area
-from reference_broker.core.disk import Disk
-from reference_broker.core.log import unified_log
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
@@ -16,22 +16,22 @@ from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, NO_PRODUCE
 _NATS = "https://jepsen.io/analyses/nats-2.12.1"
 
 _seeds = Area.DURABILITY.seeds
-_write_state = ElectionStateStore.write
+_write_election = ElectionStateStore.write
 
 
 @_seeds(QuorumLog, "flush", "quorum-durable", "quorum-committed-equal", "exception", source="KAFKA-17332")
 def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
-    """A voter reports its log end before the records are flushed.
+    """A voter reports its log end before it has flushed the records.
 
-    A majority that loses its power at the same time loses acknowledged changes.
+    If a majority of the voters loses its power at the same time, acknowledged changes are lost.
     """
 
 
 @_seeds(UnifiedLog, "append_placed", "lost-write", "recovery-point", source=_NATS)
 def pass_over_flush_messages(self: UnifiedLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-    """`flush.messages=1` is ignored: a batch is acknowledged before it is flushed.
+    """`flush.messages` is ignored: a batch is acknowledged before it is flushed.
 
-    A power cut of all replicas at once loses acknowledged records, although the topic requires a flush of each.
+    A power cut of all replicas at once loses acknowledged records, although the topic requires a flush of each one.
     """
     self._roll_if_due(header, now_ms)
     self.epochs.assign(header.leader_epoch, header.base_offset)
@@ -42,9 +42,9 @@ def pass_over_flush_messages(self: UnifiedLog, header: BatchHeader, batch: Bytes
 
 @_seeds(UnifiedLog, "append_placed", "lost-write", "recovery-point")
 def flush_before_the_append(self: UnifiedLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-    """`flush.messages` flushes the log before the batch is appended, and not the batch itself.
+    """With `flush.messages=1`, the log is flushed before a batch is appended, and not afterwards.
 
-    A power cut loses the last acknowledged record.
+    A power cut loses the last acknowledged batch.
     """
     self._roll_if_due(header, now_ms)
     if self.log_end_offset - self.recovery_point >= 1 and self.config.flush_messages == 1:
@@ -57,7 +57,7 @@ def flush_before_the_append(self: UnifiedLog, header: BatchHeader, batch: Bytes,
 
 @_seeds(UnifiedLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968")
 def leave_the_directory_unflushed(self: UnifiedLog) -> None:
-    """A flush makes the bytes of a new file durable, but not its name in the directory.
+    """A flush makes the content of a new segment durable, but not its file's name in the directory.
 
     After a power cut the whole segment is missing, although it was flushed.
     """
@@ -78,14 +78,15 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
     return position
 
 
-@_seeds(unified_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
-def roll_without_a_flush(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
-    """A full segment is closed without a flush, although the recovery point advances beyond it.
+@_seeds(UnifiedLog, "roll", "recovery-point", "lost-write", "log-matching", "exception")
+def roll_without_a_flush(self: UnifiedLog, now_ms: int) -> None:
+    """When a log rolls, its old segment is not flushed, although the recovery point advances to the end of the segment.
 
-    After a power cut it is not recovered: the log has a gap, or ends at the roll.
+    A recovery skips segments below the recovery point. After a power cut the log has a gap, or ends at the roll.
     """
-    for log in logs:
-        log.finish()
+    self.finish()
+    self._segments.append(self._loader(now_ms).create(self.log_end_offset))
+    self._are_names_durable = False
 
 
 @_seeds(
@@ -100,29 +101,18 @@ def roll_without_a_flush(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
 def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
     """Vote and epoch are written but not flushed.
 
-    After a power cut a voter votes twice in one epoch.
+    After a power cut a voter may vote twice in one epoch.
     """
-    _write_state(_Unflushed(self._disk, self._path), election)  # type: ignore[arg-type]
-
-
-class _Unflushed:
-    """A store that writes its file instead of replacing it durably."""
-
-    def __init__(self, disk: Disk, path: str) -> None:
-        self._disk = self
-        self._path = path
-        self._write = disk.write
-
-    def replace(self, path: str, data: bytes) -> None:
-        self._write(path, data)
+    disk = SimpleNamespace(replace=self._disk.write)
+    _write_election(cast("ElectionStateStore", SimpleNamespace(_disk=disk, _path=self._path)), election)
 
 
 @_seeds(Snapshots, "store", "ends-without-fault", "quorum-consistent", "quorum-committed-equal", "exception")
 def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-    """A metadata snapshot is not flushed before the log below it is deleted.
+    """A metadata snapshot is not flushed before the records that it replaces are deleted.
 
     After a power cut both are missing.
     """
     self._disk.write(self._path(snapshot_id), data)
     if snapshot_id not in self._ids:
-        self._ids = sorted([*self._ids, snapshot_id])
+        insort(self._ids, snapshot_id)

@@ -13,6 +13,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 _seeds = Area.GROUPS.seeds
 _append = GroupCoordinator._append
+_apply = GroupOffsets._apply
 _commit = offset_commit._commit
 _init = GroupOffsets.__init__
 
@@ -21,16 +22,16 @@ _init = GroupOffsets.__init__
 def begin_with_no_offsets(self: GroupOffsets) -> None:
     """A new coordinator does not load its partition.
 
-    After a failover every group has lost its offsets, and begins at the start or the end.
+    After a failover every group has lost its offsets, and its consumers start at the beginning or the end of the logs.
     """
     self._loaded_to = self._load_to
 
 
 @_seeds(GroupOffsets, "__init__", "group-offsets-fit-log", "commit-lost", "commit-regress")
 def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> None:
-    """A new coordinator loads its partition up to the high watermark, which lags at first.
+    """A new coordinator loads its partition only up to its own high watermark, which lags at first.
 
-    The last commits of its predecessor are missing until the next failover.
+    The last commits that its predecessor acknowledged are missing until the next failover.
     """
     _init(self, partition)
     self._load_to = partition.high_watermark
@@ -40,7 +41,7 @@ def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> N
 def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now: Now) -> None:
     """A coordinator that is no longer the leader keeps its offsets, and uses them when it leads again.
 
-    Groups get old offsets, and read records again.
+    Groups fetch outdated offsets, and read records again.
     """
 
 
@@ -48,7 +49,7 @@ def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now:
 def acknowledge_commits_at_once(
     self: GroupCoordinator, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now
 ) -> None:
-    """A commit is acknowledged when the coordinator has written it, before it is replicated.
+    """A commit is acknowledged when the coordinator has appended it, before it is replicated.
 
     If the coordinator fails, the commit is lost, and the group reads records again.
     """
@@ -58,16 +59,16 @@ def acknowledge_commits_at_once(
 
 @_seeds(GroupCoordinator, "await_stable", "stable-offsets", source="KIP-447")
 def return_unstable_offsets(self: GroupCoordinator, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-    """OffsetFetch with `require_stable` does not wait for the commits before it.
+    """OffsetFetch with `require_stable` does not wait for pending commits.
 
-    A consumer that continues for another one reads records again, although their commit succeeds afterwards.
+    A consumer that takes over a partition reads records again if their commit is pending at that time.
     """
     settled({}, now)
 
 
 @_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
 def commit_one_offset_too_far(group: str, topic: str, requested: Any, now: Now) -> Commit:
-    """The stored offset is one above the committed one.
+    """The coordinator stores an offset that is one higher than the committed one.
 
     The group skips one record.
     """
@@ -83,11 +84,9 @@ def commit_one_offset_too_far(group: str, topic: str, requested: Any, now: Now) 
 
 @_seeds(GroupOffsets, "_apply", "group-offsets-fit-log", "commit-regress")
 def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
-    """Of two commits for one partition the first one counts.
+    """A later commit of a group for the same partition is ignored.
 
     A group always restarts at its first commit.
     """
-    if value is None:
-        self._committed.get(key.group, {}).pop((key.topic, key.partition), None)
-    else:
-        self._committed[key.group].setdefault((key.topic, key.partition), value)
+    if value is None or (key.topic, key.partition) not in self._committed.get(key.group, {}):
+        _apply(self, key, value)

@@ -3,7 +3,7 @@
 import pytest
 
 from chaos.defects.document import page
-from chaos.defects.hunt import again
+from chaos.defects.hunt import run_again
 from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import COUNTEREXAMPLES, keep, saved_counterexample
 from chaos.sensitivity import broken_requirement
@@ -19,7 +19,7 @@ DOCUMENT = COUNTEREXAMPLES.parents[2] / "docs" / "defects.md"
 def test_a_counterexample_detects_its_defect_and_nothing_on_the_clean_broker(name: str):
     saved = saved_counterexample(name)
     assert saved is not None
-    assert again(saved) is not None, f"python -m chaos.defects.hunt {name}"
+    assert run_again(saved) is not None, f"python -m chaos.defects.hunt {name}"
 
 
 @pytest.mark.parametrize("name", REQUIRED)

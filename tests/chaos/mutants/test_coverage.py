@@ -1,23 +1,24 @@
-"""Coverage of the attempts to detect mutants, and the order in which they are made for one mutant."""
+"""Coverage of the attempts to detect mutants, and the priority of the attempts for one mutant."""
 
 from chaos.mutants.coverage import Coverage, measure, prioritised
 from chaos.mutants.mutations import Mutant
 
-MUTANT = Mutant("core.log", "Log.append", 7, "constant", "1", "2", 1)
+MUTANT = Mutant("core.log", "Log.append", line=7, operator="constant", before="1", after="2", number=1)
 
 
 def coverage(name, *functions, lines=(), seconds=1.0):
+    """Return the coverage of an attempt that ran these functions, and these lines of the mutant's function."""
     ran = {("core.log", "Log.append"): frozenset(lines)} if lines else {}
-    return Coverage(name, frozenset(("core.log", each) for each in functions), ran, seconds)
+    return Coverage(name, frozenset(("core.log", function) for function in functions), ran, seconds)
 
 
 def test_attempts_that_run_the_line_precede_those_that_run_the_function():
     coverages = [
-        coverage("elsewhere", "Log.read", "Log.flush"),
+        coverage("neither", "Log.read", "Log.flush"),
         coverage("function", "Log.append", "Log.read"),
         coverage("line", "Log.append", lines=[7]),
     ]
-    assert prioritised(MUTANT, coverages) == ["line", "function", "elsewhere"]
+    assert prioritised(MUTANT, coverages) == ["line", "function", "neither"]
 
 
 def test_attempts_that_run_a_rare_line_of_the_function_come_first():
@@ -25,34 +26,35 @@ def test_attempts_that_run_a_rare_line_of_the_function_come_first():
     rare = coverage("rare", "Log.append", lines=[7, 8])
     first, *others = prioritised(MUTANT, [*common, rare])
     assert first == "rare"
-    assert set(others) == {each.name for each in common}
+    assert set(others) == {attempt.name for attempt in common}
 
 
-def test_attempts_that_differ_from_earlier_ones_come_first():
+def test_attempts_that_run_more_new_functions_per_second_come_first():
     coverages = [
-        coverage("large", "Log.append", "a", "b"),
-        coverage("alike", "Log.append", "a"),
-        coverage("unlike", "Log.append", "c"),
-        coverage("slow", "Log.append", "d", seconds=9.0),
+        coverage("two new", "Log.append", "a", "b"),
+        coverage("none new", "Log.append", "a"),
+        coverage("one new", "Log.append", "c"),
+        coverage("one new, slow", "Log.append", "d", seconds=9.0),
     ]
-    assert prioritised(MUTANT, coverages) == ["large", "unlike", "slow", "alike"]
+    assert prioritised(MUTANT, coverages) == ["two new", "one new", "one new, slow", "none new"]
 
 
 def test_attempts_that_were_not_measured_come_last():
     coverages = [
-        coverage("overdue"),
-        coverage("measured", "a", "b"),
-        coverage("alike", "a"),
-        coverage("overdue too"),
+        coverage("not measured 1"),
+        coverage("measured 1", "a", "b"),
+        coverage("measured 2", "a"),
+        coverage("not measured 2"),
     ]
-    assert prioritised(MUTANT, coverages) == ["measured", "alike", "overdue", "overdue too"]
+    expected = ["measured 1", "measured 2", "not measured 1", "not measured 2"]
+    assert prioritised(MUTANT, coverages) == expected
 
 
-def test_an_attempt_records_its_functions_and_the_lines_of_mutants():
-    module = "reference_broker.core.quorum.quorum_state"
-    wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 1000)]
-    (seen,) = measure(["0"], wanted, workers=1)
-    assert (module, "QuorumState.can_grant_vote") in seen.functions
-    assert len(seen.lines[module, "QuorumState.can_grant_vote"]) > 3
-    assert {where for where, _ in seen.lines} == {module}
-    assert seen.seconds > 0
+def test_functions_are_measured_everywhere_and_lines_only_in_functions_with_mutants():
+    module, name = function = "reference_broker.core.quorum.quorum_state", "QuorumState.can_grant_vote"
+    mutants = [Mutant(module, name, line, "constant", "", "", number=1) for line in range(1, 1000)]
+    (measured,) = measure(["0"], mutants, workers=1)
+    assert function in measured.functions
+    assert len(measured.lines[function]) > 3
+    assert {with_lines for with_lines, _ in measured.lines} == {module}
+    assert measured.seconds > 0

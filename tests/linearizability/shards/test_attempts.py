@@ -1,4 +1,4 @@
-"""Two concurrent attempts of one task, as in Spark (`spark.speculation`), do not affect each other."""
+"""A task may run twice, as in Spark (`spark.speculation`): an attempt that is killed does not affect the other one."""
 
 import contextlib
 from pathlib import Path
@@ -14,9 +14,22 @@ from linearizability.shards.manifest import MANIFEST, current_layout
 from linearizability.shards.runs import RunWriter
 from linearizability.synthetic.writing import Request, synthesize
 
+INCOMPLETE = b"half"
+
+
+class KilledError(Exception):
+    """Simulated kill of an attempt."""
+
+
+def kill(path=None):
+    """Leave an incomplete file if there is a path, and end the attempt."""
+    if path is not None:
+        path.write_bytes(INCOMPLETE)
+    raise KilledError
+
 
 def run_twice(tasks):
-    """Run each task twice; the second attempt is killed before its end."""
+    """Run each task twice. The second attempt is killed while it writes a file, and cannot remove it."""
     for task in tasks:
         yield task()
         with pytest.MonkeyPatch.context() as patch:
@@ -28,25 +41,16 @@ def run_twice(tasks):
                 task()
 
 
-class KilledError(Exception):
-    """Simulated kill of an attempt."""
-
-
-def kill(path=None):
-    if path is not None:
-        path.write_bytes(b"half")
-    raise KilledError
-
-
 def test_killed_second_attempt_has_no_effect(tmp_path):
     run = tmp_path / "run"
-    synthesize(run, Request(4000, 3, 0.5, ["duplicate", "lost-write"]), lambda _: None)
+    request = Request(records=4000, partitions=3, skew=0.5, planted=["duplicate", "lost-write"])
+    synthesize(run, request, lambda _: None)
     history = open_history(run)
-    layout = lay_out(history, run_twice, 500)
+    layout = lay_out(history, run_twice, part_rows=500)
     assert judge_layout(history, layout, run_twice) == judge(run)
-    leftover = [path for path in layout.folder.rglob("*") if path.is_file() and path.read_bytes() == b"half"]
-    assert leftover
-    for path in leftover:
+    incomplete = [path for path in layout.folder.rglob("*") if path.is_file() and path.read_bytes() == INCOMPLETE]
+    assert incomplete, "no attempt was killed"
+    for path in incomplete:
         path.unlink()
     assert current_layout(history) is not None
     assert judge_layout(history, layout, run_twice) == judge(run)

@@ -1,4 +1,4 @@
-"""Registration, sessions, fencing and shutdown of brokers."""
+"""Registration, sessions, fencing and shutdown of brokers, registration of controllers, and blocks of producer ids."""
 
 from uuid import UUID
 
@@ -29,7 +29,7 @@ def controller():
 # Registration
 
 
-def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_its_epoch(controller):
+def test_a_registered_broker_is_fenced_and_its_epoch_is_the_offset_of_its_registration(controller):
     offset = controller.log.end_offset
     assert controller.register(1, rack="a").broker_epoch == offset
     record = controller.log.records[offset]
@@ -71,7 +71,7 @@ def test_the_first_failed_check_determines_the_error(controller):
     assert controller.register(1, life=1, **wrong).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
 
 
-def test_a_duplicate_id_is_rejected_while_the_session_is_valid(controller):
+def test_another_incarnation_is_rejected_until_the_session_has_expired(controller):
     controller.serve(1)
     controller.advance(SESSION_MS)
     assert controller.register(1, life=1).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
@@ -86,7 +86,7 @@ def test_a_broker_can_register_again_right_after_its_shutdown(controller):
     assert controller.register(1, life=1).broker_epoch > epoch
 
 
-def test_a_repeated_registration_of_an_incarnation_keeps_epoch_and_state(controller):
+def test_an_incarnation_that_registers_again_keeps_its_epoch_and_stays_unfenced(controller):
     controller.serve(1)
     epoch = controller.image.brokers[1].broker_epoch
     assert controller.register(1, rack="b").broker_epoch == epoch
@@ -94,13 +94,14 @@ def test_a_repeated_registration_of_an_incarnation_keeps_epoch_and_state(control
     assert controller.image.brokers[1].rack == "b"
 
 
-def test_a_new_incarnation_is_removed_from_every_isr(controller):
+def test_a_new_incarnation_leads_nothing_and_is_removed_from_each_isr_with_other_members(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     controller.create("alone", "1")
     controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
     controller.heartbeat(1, want_fence=True)
-    controller.image.apply(  # the state that an older controller may leave: fenced, and in an ISR
+    # An older controller may have left this state: broker 1 is fenced, but it is in the ISR and leads.
+    controller.image.apply(
         PartitionChangeRecord(partition_id=0, topic_id=controller.partition("orders").topic_id, isr=(1, 2), leader=1)
     )
     controller.register(1, life=1)
@@ -112,7 +113,7 @@ def test_a_new_incarnation_is_removed_from_every_isr(controller):
 # Sessions
 
 
-def test_a_broker_is_unfenced_when_it_has_applied_its_registration(controller):
+def test_a_broker_is_unfenced_when_it_has_applied_its_registration_unless_it_wants_to_be_fenced(controller):
     epoch = controller.register(1).broker_epoch
     response = controller.heartbeat(1, current_metadata_offset=epoch - 1)
     assert (response.is_caught_up, response.is_fenced) == (False, True)
@@ -131,12 +132,12 @@ def test_heartbeats_of_an_unfenced_broker_write_nothing(controller):
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 99])
-def test_other_broker_epochs_are_stale(controller, epoch):
+def test_a_heartbeat_with_another_broker_epoch_is_rejected(controller, epoch):
     controller.serve(1)
     assert controller.heartbeat(1, broker_epoch=epoch).error_code == error_code("STALE_BROKER_EPOCH")
 
 
-def test_an_unregistered_broker_is_stale(controller):
+def test_a_heartbeat_of_an_unregistered_broker_is_rejected(controller):
     response = controller.request("BrokerHeartbeat", 1, broker_id=9, broker_epoch=0, current_metadata_offset=0)
     assert response.error_code == error_code("STALE_BROKER_EPOCH")
 
@@ -186,7 +187,7 @@ def test_a_new_controller_starts_a_session_for_every_broker(controller):
     assert not controller.image.brokers[2].fenced
 
 
-def test_a_stopped_controller_handles_pending_heartbeats_before_it_fences(controller):
+def test_a_controller_whose_process_was_stopped_handles_pending_heartbeats_before_it_fences_brokers(controller):
     controller.serve(1, 2)
     controller.sleep(60_000)
     assert not controller.image.brokers[1].fenced
@@ -206,16 +207,16 @@ def test_a_broker_that_leads_nothing_shuts_down_at_once(controller):
     assert controller.state("orders") == "21/2/2"
 
 
-def test_a_leader_shuts_down_when_all_others_have_caught_up(controller):
+def test_a_leader_shuts_down_when_all_other_brokers_have_applied_the_change_of_leader(controller):
     controller.serve(1, 2, 3)
     controller.create("orders", "123")
-    before = controller.log.end_offset - 1
+    offset_before_change = controller.log.end_offset - 1
     response = controller.heartbeat(1, want_shut_down=True)
     assert (response.should_shut_down, response.is_fenced) == (False, False)
     assert controller.image.brokers[1].in_controlled_shutdown
     assert controller.state("orders") == "123/23/2"
     controller.heartbeat(2)
-    controller.heartbeat(3, current_metadata_offset=before)
+    controller.heartbeat(3, current_metadata_offset=offset_before_change)
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
     controller.heartbeat(3)
     response = controller.heartbeat(1, want_shut_down=True)
@@ -223,7 +224,7 @@ def test_a_leader_shuts_down_when_all_others_have_caught_up(controller):
     assert controller.image.brokers[1].fenced
 
 
-def test_a_leader_shuts_down_even_if_no_replica_can_take_over(controller):
+def test_a_leader_shuts_down_even_if_no_other_replica_can_lead(controller):
     controller.serve(1, 2)
     controller.create("orders", "12", isr="1")
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
@@ -268,7 +269,7 @@ def test_a_controller_registers(controller):
     assert controller.image.controllers[3].incarnation_id == incarnation(3)
 
 
-def test_producer_ids_are_never_allocated_twice(controller):
+def test_each_block_of_producer_ids_is_allocated_once_even_after_a_failover(controller):
     controller.serve(1, 2)
     blocks = []
     for broker_id in (1, 2, 1):

@@ -1,4 +1,4 @@
-"""Requests to other nodes: each completes once, with its response or without one."""
+"""Requests to other nodes: each completes once, with or without a response, unless its channel is dropped."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,8 @@ from reference_broker.core.timers import Timers
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import message_codec, read_header
 
-HEARTBEAT = 63
+BROKER_HEARTBEAT = 63
+"""API key."""
 PEER = Channel("heartbeat", 2, "b2.kafka.test", 9093)
 
 
@@ -21,7 +22,7 @@ def at(ms: int) -> Now:
 
 
 class Caller:
-    """A node that sends requests, with its effects and the received responses."""
+    """A node that sends requests, with its effects and the responses that its callbacks received."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
@@ -33,16 +34,16 @@ class Caller:
         request = BrokerHeartbeatRequest(
             broker_id=1, broker_epoch=5, current_metadata_offset=3, want_fence=False, want_shut_down=False
         )
-        self.channels.send_request(channel, request, self.on_response(name), timeout_ms=timeout_ms, now=now)
+        self.channels.send_request(channel, request, self._receiver(name), timeout_ms=timeout_ms, now=now)
 
-    def on_response(self, name: str) -> Callable[[Any, Now], None]:
+    def _receiver(self, name: str) -> Callable[[Any, Now], None]:
         return lambda response, now: self.received.append((name, response))
 
 
 def encoded_response(sent: Effect, *, error: ErrorCode = ErrorCode.none, correlation_id: int | None = None) -> bytes:
     assert isinstance(sent, Send)
     header = read_header(sent.data[4:])
-    codec = message_codec(HEARTBEAT, 1)
+    codec = message_codec(BROKER_HEARTBEAT, 1)
     response = codec.replies.BrokerHeartbeatResponse(
         error_code=error, is_caught_up=True, is_fenced=False, should_shut_down=False
     )
@@ -61,27 +62,38 @@ def test_responses_are_matched_to_requests_in_order() -> None:
         ("second", ErrorCode.none),
     ]
     caller.timers.fire(at(10_000))
-    assert len(caller.effects) == 2, "a request was still pending"
+    assert len(caller.effects) == 2, "a completed request timed out"
 
 
-def test_a_lost_channel_fails_its_own_requests_only() -> None:
+def test_only_the_requests_of_a_lost_channel_fail() -> None:
     other = Channel("heartbeat", 3, "b3.kafka.test", 9093)
     caller = Caller()
     caller.send("first", at(0))
     caller.send("second", at(0))
-    caller.send("elsewhere", at(0), channel=other)
+    caller.send("other", at(0), channel=other)
     caller.channels.lost(PEER, at(5))
     assert caller.received == [("first", None), ("second", None)]
     caller.channels.handle_response(other, encoded_response(caller.effects[2]), at(6))
-    assert caller.received[-1][0] == "elsewhere"
+    name, response = caller.received[-1]
+    assert name == "other"
+    assert response is not None
 
 
-def test_a_request_timeout_closes_the_channel() -> None:
+def test_a_request_timeout_closes_the_channel_and_fails_its_other_requests() -> None:
     caller = Caller()
-    caller.send("patient", at(0), timeout_ms=5000)
-    caller.send("hasty", at(10), timeout_ms=100)
+    caller.send("times out", at(0), timeout_ms=100)
+    caller.send("fails", at(10), timeout_ms=5000)
+    caller.timers.fire(at(100))
+    assert caller.received == [("times out", None), ("fails", None)]
+    assert caller.effects[-1] == Disconnect(PEER)
+
+
+def test_a_request_with_a_shorter_timeout_fails_with_the_oldest_request_at_the_latest() -> None:
+    caller = Caller()
+    caller.send("long", at(0), timeout_ms=5000)
+    caller.send("short", at(10), timeout_ms=100)
     caller.timers.fire(at(5000))
-    assert caller.received == [("patient", None), ("hasty", None)]
+    assert caller.received == [("long", None), ("short", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
 

@@ -1,4 +1,4 @@
-"""Group coordinators of a cluster: discovery, failover and commits; and producer ids."""
+"""Group coordinators of a cluster (discovery, failover, commits), and allocation of producer ids."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -13,7 +13,7 @@ GROUPS = [f"group-{number}" for number in range(8)]
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Return a cluster of three brokers with a topic, and with the offsets topic on all of them."""
+    """Return a cluster of three brokers with the topics `orders` and `__consumer_offsets`, each on all brokers."""
     cluster = Cluster(3, offsets_topic_num_partitions="4", min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 2, "replication_factor": 3}
@@ -25,7 +25,7 @@ def cluster() -> Cluster:
 
 
 def coordinator(cluster: Cluster, group: str, node_id: int | None = None) -> int:
-    """Return the coordinator's id according to one node or to all, -1 if there is none or they differ."""
+    """Return the id of a group's coordinator from one node, or from all; -1 for an error, or if the nodes differ."""
     responses = [
         cluster.request(node, "FindCoordinator", 4, key_type=0, coordinator_keys=[group]).coordinators[0]
         for node in ([node_id] if node_id else cluster.nodes)
@@ -34,14 +34,14 @@ def coordinator(cluster: Cluster, group: str, node_id: int | None = None) -> int
     return ids.pop() if len(ids) == 1 else -1
 
 
-def next_coordinator(cluster: Cluster, group: str, gone: int) -> int:
-    """Wait until all nodes return the same coordinator, other than `gone`, and return its id."""
-    cluster.run_until(lambda: coordinator(cluster, group) not in {-1, gone})
+def next_coordinator(cluster: Cluster, group: str, last: int) -> int:
+    """Wait until all nodes return the same coordinator, other than the last one, and return its id."""
+    cluster.run_until(lambda: coordinator(cluster, group) not in {-1, last})
     return coordinator(cluster, group)
 
 
 def start_commit(cluster: Cluster, node: int, group: str, offset: int) -> list[object]:
-    """Send a commit, and return a list to which the response is added."""
+    """Send a commit, and return a list to which its response will be added."""
     partition = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": 0}
     topics = [{"name": "orders", "partitions": [partition]}]
     return cluster.start_request(
@@ -56,7 +56,7 @@ def commit(cluster: Cluster, node: int, group: str, offset: int) -> int:
 
 
 def committed(cluster: Cluster, node: int, group: str, **fields: object) -> tuple[int, list[int]]:
-    """Return the group's error and the offsets of its partitions."""
+    """Return the group's error, and its committed offsets in the order of the response."""
     requested = {"group_id": group, "topics": [{"name": "orders", "partition_indexes": [0]}]}
     [found] = cluster.request(node, "OffsetFetch", 9, groups=[requested], **fields).groups
     return found.error_code, [part.committed_offset for topic in found.topics for part in topic.partitions]
@@ -94,22 +94,22 @@ def test_the_next_coordinator_has_the_committed_offsets(cluster, clean):
     leaders = {group: coordinator(cluster, group) for group in GROUPS}
     for offset, group in enumerate(GROUPS):
         assert commit(cluster, leaders[group], group, offset) == 0
-    gone = leaders["group-0"]
+    stopped = leaders["group-0"]
     if clean:
-        cluster.stop(gone)
+        cluster.stop(stopped)
     else:
-        cluster.kill(gone)
+        cluster.kill(stopped)
     for offset, group in enumerate(GROUPS):
-        leader = next_coordinator(cluster, group, gone)
+        leader = next_coordinator(cluster, group, stopped)
         assert committed(cluster, leader, group) == (0, [offset])
         assert commit(cluster, leader, group, offset + 100) == 0
-    cluster.start(gone)
-    cluster.run_until(lambda: cluster.nodes[gone].is_ready)
+    cluster.start(stopped)
+    cluster.run_until(lambda: cluster.nodes[stopped].is_ready)
     for offset, group in enumerate(GROUPS):
         assert committed(cluster, coordinator(cluster, group), group) == (0, [offset + 100])
 
 
-def test_loading_offsets_returns_coordinator_load_in_progress(cluster, monkeypatch):
+def test_a_coordinator_that_loads_offsets_returns_coordinator_load_in_progress(cluster, monkeypatch):
     monkeypatch.setattr(group_offsets, "_LOAD_SIZE_BYTES", 1)
     leader = coordinator(cluster, "g")
     for offset in range(40):
@@ -120,7 +120,7 @@ def test_loading_offsets_returns_coordinator_load_in_progress(cluster, monkeypat
     partition = groups.find("g").partition
     groups.on_resignation(partition, cluster.now)
     with monkeypatch.context() as patch:
-        patch.setattr(groups._runtime.timers, "set", lambda *_: None)
+        patch.setattr(groups._runtime.timers, "set", lambda *_: None)  # load only the first piece
         groups.on_election(partition, cluster.now)
     assert commit(cluster, next_leader, "g", 1) == ErrorCode.coordinator_load_in_progress
     assert committed(cluster, next_leader, "g") == (ErrorCode.coordinator_load_in_progress, [])
@@ -128,7 +128,7 @@ def test_loading_offsets_returns_coordinator_load_in_progress(cluster, monkeypat
     cluster.run_until(lambda: committed(cluster, next_leader, "g") == (0, [39]))
 
 
-def test_a_node_handles_requests_while_it_loads_offsets(cluster, monkeypatch):
+def test_offsets_are_loaded_in_several_events(cluster, monkeypatch):
     leader = coordinator(cluster, "g")
     for offset in range(5):
         assert commit(cluster, leader, "g", offset) == 0
@@ -154,10 +154,11 @@ def test_a_commit_that_is_not_replicated_has_no_effect(cluster):
     cluster.run_until(lambda: responses and stable, within_ms=6_000)
     [partition] = responses[0].topics[0].partitions
     assert partition.error_code == ErrorCode.coordinator_not_available
+    assert stable[0].groups[0].error_code == ErrorCode.coordinator_not_available
     assert committed(cluster, leader, "g") == (0, [1])
 
 
-def test_a_stable_offset_waits_for_pending_commits(cluster):
+def test_a_fetch_of_stable_offsets_waits_for_pending_commits(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 1) == 0
     for offset in range(2, 10):
@@ -169,7 +170,7 @@ def test_a_stable_offset_waits_for_pending_commits(cluster):
         assert topic.partitions[0].committed_offset == offset
 
 
-def test_offsets_are_deleted_with_their_topic_on_all_nodes(cluster):
+def test_the_offsets_of_a_deleted_topic_are_deleted_on_all_nodes(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 5) == 0
     cluster.request(1, "DeleteTopics", 5, topic_names=["orders"], timeout=5_000)
@@ -179,23 +180,23 @@ def test_offsets_are_deleted_with_their_topic_on_all_nodes(cluster):
 
 
 def test_producer_ids_are_unique_in_the_cluster(cluster):
-    """A broker allocates producer ids from blocks of a thousand, and gets a new block after a restart."""
+    """A broker returns ids from a block of a thousand, and requests another block after a restart."""
 
-    def take(node: int) -> int:
+    def new_producer_id(node: int) -> int:
         response = cluster.request(node, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)
         assert (response.error_code, response.producer_epoch) == (0, 0)
         return response.producer_id
 
-    taken = [take(node) for node in (1, 2, 3, 1, 2, 3)]
+    ids = [new_producer_id(node) for node in (1, 2, 3, 1, 2, 3)]
     cluster.kill(2)
     cluster.start(2)
     cluster.run_until(lambda: cluster.nodes[2].is_ready)
-    taken += [take(node) for node in (1, 2, 3)]
-    assert len(set(taken)) == len(taken)
-    assert sorted({producer_id // 1000 for producer_id in taken}) == [0, 1, 2, 3]
+    ids += [new_producer_id(node) for node in (1, 2, 3)]
+    assert len(set(ids)) == len(ids)
+    assert sorted({producer_id // 1000 for producer_id in ids}) == [0, 1, 2, 3]
 
 
-def test_many_producers_wait_for_one_block(cluster):
+def test_a_broker_uses_each_block_completely_before_it_requests_another_one(cluster):
     fields = {"producer_id": -1, "producer_epoch": -1}
     waiting = [cluster.start_request(1, "InitProducerId", 4, **fields) for _ in range(1_100)]
     cluster.run_until(lambda: all(waiting))

@@ -1,4 +1,4 @@
-"""Delayed operations: checked under their keys, completed once, dropped with their connection."""
+"""Delayed operations are checked when a key changes, complete once, and are dropped with their connection."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -12,8 +12,11 @@ NOW = Now(0, 1_000)
 
 
 @dataclass(eq=False)
-class Waiting:
-    """An operation that completes if it is `ready` when it is checked; `checked` lists the key of each check."""
+class Operation:
+    """An operation that completes if it is `ready` when it is checked, or at its deadline.
+
+    `checked` lists the changed key of each check; None is the deadline.
+    """
 
     connection: Connection | None = None
     ready: bool = False
@@ -28,15 +31,16 @@ class Waiting:
         return False
 
 
-def waiting_under(purgatory: Purgatory, *keys: str, **fields: object) -> Waiting:
-    operation = Waiting(**fields)
+def watched(purgatory: Purgatory, *keys: str, **fields: object) -> Operation:
+    """Return an operation that waits under these keys."""
+    operation = Operation(**fields)
     purgatory.watch(operation, keys, NOW.monotonic_ms + 500)
     return operation
 
 
 def test_an_operation_is_checked_under_its_keys_until_it_completes() -> None:
     purgatory = Purgatory(Timers())
-    operation = waiting_under(purgatory, "a", "b")
+    operation = watched(purgatory, "a", "b")
     purgatory.check_and_complete("a", NOW)
     purgatory.check_and_complete("c", NOW)
     operation.ready = True
@@ -49,7 +53,7 @@ def test_an_operation_is_checked_under_its_keys_until_it_completes() -> None:
 def test_an_operation_is_forced_to_complete_at_its_deadline() -> None:
     timers = Timers()
     purgatory = Purgatory(timers)
-    completed, expired = waiting_under(purgatory, "a", ready=True), waiting_under(purgatory, "b")
+    completed, expired = watched(purgatory, "a", ready=True), watched(purgatory, "b")
     purgatory.check_and_complete("a", NOW)
     timers.fire(Now(0, 1_499))
     assert expired.checked == []
@@ -60,18 +64,18 @@ def test_an_operation_is_forced_to_complete_at_its_deadline() -> None:
 
 def test_an_operation_is_dropped_with_its_connection() -> None:
     purgatory = Purgatory(Timers())
-    gone, other = Connection(), Connection()
-    forgotten = waiting_under(purgatory, "a", connection=gone, ready=True)
-    kept = waiting_under(purgatory, "a", connection=other, ready=True)
-    purgatory.drop(gone)
+    closed, open_ = Connection(), Connection()
+    dropped = watched(purgatory, "a", connection=closed, ready=True)
+    kept = watched(purgatory, "a", connection=open_, ready=True)
+    purgatory.drop(closed)
     purgatory.check_and_complete("a", NOW)
-    assert (forgotten.checked, kept.checked) == ([], ["a"])
+    assert (dropped.checked, kept.checked) == ([], ["a"])
 
 
-def test_an_operation_that_triggers_its_own_key_completes_once() -> None:
+def test_an_operation_whose_completion_changes_its_own_key_completes_once() -> None:
     purgatory = Purgatory(Timers())
-    operation = waiting_under(purgatory, "a", ready=True)
-    neighbour = waiting_under(purgatory, "a", ready=True)
+    operation = watched(purgatory, "a", ready=True)
+    other = watched(purgatory, "a", ready=True)
     operation.on_complete = lambda: purgatory.check_and_complete("a", NOW)
     purgatory.check_and_complete("a", NOW)
-    assert (operation.checked, neighbour.checked) == (["a"], ["a"])
+    assert (operation.checked, other.checked) == (["a"], ["a"])

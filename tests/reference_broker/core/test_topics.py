@@ -5,7 +5,20 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
+from reference_broker.core.configuration.key import ConfigSource, ConfigType
+from reference_broker.core.configuration.resource import ResourceType
 from tests.reference_broker.scripted import ScriptedBroker, batch
+
+CLUSTER_OPERATIONS = {
+    "CREATE": 5,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+"""Codes of `AclOperation`."""
 
 
 @pytest.fixture
@@ -13,17 +26,16 @@ def broker() -> ScriptedBroker:
     return ScriptedBroker(auto_create_topics_enable="false")
 
 
-def create(broker, name="orders", version=7, **fields):
+def create(broker, name="orders", *, validate_only=False, **fields):
     """Create one topic, by default with one partition and replica, and return its result."""
-    only = {"validate_only": fields.pop("validate_only", False)}
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, **fields}
-    [result] = broker.request("CreateTopics", version, topics=[topic], **only).topics
+    [result] = broker.request("CreateTopics", 7, topics=[topic], validate_only=validate_only).topics
     return result
 
 
-def metadata(broker, *names, version=12, **fields):
+def metadata(broker, *names, allow_auto_topic_creation=True):
     requested = [{"name": name, "topic_id": None} for name in names]
-    return broker.request("Metadata", version, topics=requested, **{"allow_auto_topic_creation": True, **fields}).topics
+    return broker.request("Metadata", 12, topics=requested, allow_auto_topic_creation=allow_auto_topic_creation).topics
 
 
 def config(name, value):
@@ -82,8 +94,8 @@ def test_defaults_and_the_configuration_are_returned(broker):
     result = create(broker, num_partitions=-1, replication_factor=-1, configs=config("retention.ms", "7"))
     assert (result.num_partitions, result.replication_factor) == (1, 1)
     configs = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
-    assert configs["retention.ms"] == ("7", 1)
-    assert configs["segment.ms"] == ("604800000", 5)
+    assert configs["retention.ms"] == ("7", ConfigSource.TOPIC)
+    assert configs["segment.ms"] == ("604800000", ConfigSource.DEFAULT)
 
 
 def test_validate_only_changes_nothing(broker):
@@ -92,7 +104,7 @@ def test_validate_only_changes_nothing(broker):
     assert create(broker, num_partitions=0, validate_only=True).error_code == ErrorCode.invalid_partitions
 
 
-def test_a_name_twice_in_one_request_is_rejected(broker):
+def test_a_topic_that_a_request_contains_twice_is_rejected(broker):
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
     [result] = broker.request("CreateTopics", 7, topics=[topic, topic]).topics
     assert result.error_code == ErrorCode.invalid_request
@@ -162,18 +174,20 @@ def test_all_topics_and_no_topics(broker):
 @pytest.mark.parametrize(
     ("enabled", "allowed", "created"), [("true", True, True), ("true", False, False), ("false", True, False)]
 )
-def test_automatic_creation_needs_broker_and_client(enabled, allowed, created):
+def test_a_topic_is_created_after_the_first_response_if_broker_and_client_allow_it(enabled, allowed, created):
     broker = ScriptedBroker(auto_create_topics_enable=enabled, num_partitions="3")
-    for partitions in (0, 3 if created else 0):  # the topic is created after the first response
-        [topic] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
-        assert topic.error_code == (ErrorCode.none if partitions else ErrorCode.unknown_topic_or_partition)
-        assert len(topic.partitions) == partitions
+    [first] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
+    [second] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
+    assert (first.error_code, len(first.partitions)) == (ErrorCode.unknown_topic_or_partition, 0)
+    expected = (ErrorCode.none, 3) if created else (ErrorCode.unknown_topic_or_partition, 0)
+    assert (second.error_code, len(second.partitions)) == expected
     assert ("fresh" in broker.broker.image.topics) is created
 
 
 def test_describe_cluster_returns_the_broker_and_the_controller(broker):
     cluster = broker.request("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
-    assert (cluster.cluster_id, cluster.controller_id, cluster.cluster_authorized_operations) == ("cluster", 1, 8096)
+    assert (cluster.cluster_id, cluster.controller_id) == ("cluster", 1)
+    assert cluster.cluster_authorized_operations == sum(1 << code for code in CLUSTER_OPERATIONS.values())
     assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "b1.kafka.test", 9092)]
     for endpoint_type, error in ((2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)):
         assert broker.request("DescribeCluster", 1, endpoint_type=endpoint_type).error_code == error
@@ -188,36 +202,37 @@ def describe(broker, resource_type, name, *keys):
 def test_properties_of_a_topic_are_described_with_sources_and_synonyms():
     broker = ScriptedBroker(log_retention_hours="2")
     broker.create_topic(max_message_bytes="2000")
-    found = {entry.name: entry for entry in describe(broker, 2, "orders").configs}
+    found = {entry.name: entry for entry in describe(broker, ResourceType.TOPIC, "orders").configs}
     assert len(found) == 33
     retention, size, segment = found["retention.ms"], found["max.message.bytes"], found["segment.ms"]
-    assert (retention.value, retention.config_source, retention.synonyms) == ("7200000", 5, ())  # as Kafka shows it
-    assert retention.config_type == 5
+    # Kafka describes a value that results from `log.retention.hours` as a default without synonyms, too.
+    assert (retention.value, retention.config_source, retention.synonyms) == ("7200000", ConfigSource.DEFAULT, ())
+    assert retention.config_type == ConfigType.LONG
     assert [(synonym.name, synonym.value, synonym.source) for synonym in size.synonyms] == [
-        ("max.message.bytes", "2000", 1),
-        ("message.max.bytes", "1048588", 5),
+        ("max.message.bytes", "2000", ConfigSource.TOPIC),
+        ("message.max.bytes", "1048588", ConfigSource.DEFAULT),
     ]
-    assert (segment.value, segment.config_source, segment.synonyms) == ("604800000", 5, ())
+    assert (segment.value, segment.config_source, segment.synonyms) == ("604800000", ConfigSource.DEFAULT, ())
 
 
 def test_properties_of_a_broker_are_described(broker):
-    found = {entry.name: entry for entry in describe(broker, 4, "1").configs}
+    found = {entry.name: entry for entry in describe(broker, ResourceType.BROKER, "1").configs}
     enabled = found["auto.create.topics.enable"]
-    assert (enabled.value, enabled.config_source, enabled.read_only) == ("false", 4, True)
+    assert (enabled.value, enabled.config_source, enabled.read_only) == ("false", ConfigSource.STATIC_BROKER, True)
     assert not found["log.retention.bytes"].read_only
-    [only] = describe(broker, 4, "1", "num.partitions", "no.such").configs
-    assert (only.name, only.value) == ("num.partitions", "1")
+    [known] = describe(broker, ResourceType.BROKER, "1", "num.partitions", "no.such").configs
+    assert (known.name, known.value) == ("num.partitions", "1")
 
 
 @pytest.mark.parametrize(
     ("resource", "error"),
     [
-        ((2, "nowhere"), ErrorCode.unknown_topic_or_partition),
-        ((2, "a/b"), ErrorCode.invalid_topic_exception),
-        ((4, "7"), ErrorCode.invalid_request),
-        ((4, "x"), ErrorCode.invalid_request),
+        ((ResourceType.TOPIC, "nowhere"), ErrorCode.unknown_topic_or_partition),
+        ((ResourceType.TOPIC, "a/b"), ErrorCode.invalid_topic_exception),
+        ((ResourceType.BROKER, "7"), ErrorCode.invalid_request),
+        ((ResourceType.BROKER, "x"), ErrorCode.invalid_request),
         ((77, "x"), ErrorCode.invalid_request),
-        ((4, ""), ErrorCode.none),
+        ((ResourceType.BROKER, ""), ErrorCode.none),
     ],
     ids=str,
 )
