@@ -25,8 +25,8 @@ from reference_broker.simulation.links import Condition, Cut, Link
 from tests.reference_broker.requests import request
 
 CLOSED = "closed"
-_CLIENT = "test"
-"""The client id, and the client's place in the network."""
+_CLIENT_NAME = "test"
+"""The client id, and the name of the client's place in the network."""
 _LENGTH_BYTES = 4
 _CORRELATION_ID_BYTES = 4
 _REQUEST_CORRELATION_ID = slice(4, 8)
@@ -170,7 +170,7 @@ class Cluster:
         """Send a request entity, and return an empty list to which its response is added when the time advances."""
         schema = load_response_schema(entity.__api_key__, entity.__version__)
         responses: list[Any] = []
-        frame = encode_request(entity, next(self._correlation_ids), _CLIENT)
+        frame = encode_request(entity, next(self._correlation_ids), _CLIENT_NAME)
         connection = Connection(listener, is_controller=listener == CONTROLLER)
         self.send_bytes(node_id, connection, frame, schema, lambda received: responses.append(received[1]))
         return responses
@@ -206,7 +206,7 @@ class Cluster:
             del self._connections[connection]
             on_response((connection, CLOSED))
 
-        return self._simulated.connect(_CLIENT, node_id, received, closed, connection.listener)
+        return self._simulated.connect(_CLIENT_NAME, node_id, received, closed, connection.listener)
 
     def disconnect(self, connection: Connection) -> None:
         """Close a client's connection."""
