@@ -1,14 +1,16 @@
-"""Cost of breakable links: three nodes of Apache Kafka without them, with the link mesh, and with packet filters.
+"""Cost of link faults: Apache Kafka's throughput without them, with faults on streams, and with faults on packets.
 
     .venv/bin/python bench/links.py [--target apache-kafka:4.3.1] [--rounds 7] [--records 30000]
 
-Three clusters with the same settings run at once, each in a process with its own client. The process with packet
-filters enters a network namespace. The clusters are measured in turn, while the others are idle; the order alternates.
-Records of 1,024 bytes are produced with acks=all to one partition with three replicas. A ratio is computed in each
-round, and the median of the rounds is printed.
+Three clusters of three nodes run at once, with the same settings, each in a process with its own client. `direct`
+cannot inject link faults, `streams` has a proxy in each link, and `packets` is in a network namespace with packet
+filters. One cluster is measured at a time, while the others are idle; the order alternates from round to round.
 
-Finally the benchmark prints the time until one of three nodes is isolated from the others, and until the links are
-healed.
+In each round, records of 1,024 bytes are produced with acks=all to one partition with three replicas. The throughput is
+divided by that of `direct` in the same round, and the median of these ratios is printed.
+
+Finally, one of the nodes is isolated from the others several times. The median times to isolate it, and to heal its
+links, are printed.
 """
 
 import argparse
@@ -18,91 +20,106 @@ import time
 from collections import defaultdict
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from typing import Any
 
 from cluster_measures import create_topics, produce
 
 from fixtures.network import namespace
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.controls import Barrier, Direction, LinkCondition
+from fixtures.targets.controls import Barrier, Direction, LinkCondition, NetworkedTarget
 from fixtures.targets.target import Capability
 
 KINDS = ("direct", "streams", "packets")
 GOALS = {"streams": 0.90, "packets": 0.97}
-"""Minimum throughput with breakable links, relative to the throughput without them."""
-EFFECT_GOAL_MS = 10
+"""Minimum throughput, divided by that of `direct`."""
+ISOLATION_GOAL_MS = 10
 RECORD_BYTES = 1024
-TURNS = 15
+ISOLATIONS = 15
 NODES = (1, 2, 3)
+ISOLATE, STOP = "isolate", "stop"
+"""Tasks of a cluster's process. Any other task is a number of records to produce."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="apache-kafka:4.3.1")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--records", type=int, default=30_000)
+    parser.add_argument("--target", default="apache-kafka:4.3.1", help="Target to measure (default: %(default)s).")
+    parser.add_argument("--rounds", type=int, default=7, help="Number of rounds (default: %(default)s).")
+    parser.add_argument(
+        "--records",
+        type=int,
+        default=30_000,
+        help="Number of records per cluster and round (default: %(default)s).",
+    )
     arguments = parser.parse_args()
-    if reason := namespace.why_no_namespace():
-        print(f"not on packets: {reason}")
+    reason = namespace.why_no_namespace()
+    if reason:
+        print(f"packets is not measured: {reason}")
     kinds = [kind for kind in KINDS if kind != "packets" or not reason]
     spawning = get_context("spawn")  # because a process must enter a namespace before it has threads
-    clients = {}
+    clusters = {}
     for kind in kinds:
-        clients[kind], theirs = spawning.Pipe()
-        spawning.Process(target=serve, args=(kind, arguments.target, theirs), daemon=True).start()
-    for client in clients.values():
-        client.recv()
-    measure(clients, arguments.rounds, arguments.records)
-    for client in clients.values():
-        client.send(None)
-        client.recv()
-    print(f"load of {os.cpu_count()} processors: {os.getloadavg()[0]:.1f}")
+        clusters[kind], connection = spawning.Pipe()
+        spawning.Process(target=run_cluster, args=(kind, arguments.target, connection), daemon=True).start()
+    for cluster in clusters.values():
+        cluster.recv()
+    measure(clusters, arguments.rounds, arguments.records)
+    for cluster in clusters.values():
+        run_task(cluster, STOP)
+    print(f"load average of {os.cpu_count()} processors: {os.getloadavg()[0]:.1f}")
 
 
-def serve(kind: str, target: str, requests: Connection) -> None:
-    """Run one cluster, and measure it on request."""
+def run_cluster(kind: str, target: str, tasks: Connection) -> None:
+    """Run a cluster in this process, and its tasks until `STOP`. Send a message after the start and after each task."""
     if kind == "packets":
         namespace.enter()
     prepare = {Capability.PACKET_FAULTS} if kind == "packets" else set()
     with parse_target(target, len(NODES), mesh=kind != "direct", prepare=prepare) as cluster:
         create_topics(cluster, "topic")
-        requests.send("ready")
-        while (records := requests.recv()) is not None:
-            requests.send(produce(cluster, "topic", b"x" * RECORD_BYTES, records) if records else isolate(cluster))
-    requests.send("gone")
+        tasks.send("ready")
+        while (task := tasks.recv()) != STOP:
+            tasks.send(isolate(cluster) if task == ISOLATE else produce(cluster, "topic", b"x" * RECORD_BYTES, task))
+    tasks.send("stopped")
 
 
-def isolate(cluster) -> tuple[float, float]:
-    """Return the time to isolate a node, and to heal the links, in milliseconds."""
-    apart = [direction for other in NODES[1:] for direction in (Direction(1, other), Direction(other, 1))]
+def run_task(cluster: Connection, task: int | str) -> Any:
+    """Run a task in the process of a cluster, and return its result."""
+    cluster.send(task)
+    return cluster.recv()
+
+
+def isolate(cluster: NetworkedTarget) -> tuple[float, float]:
+    """Isolate a node and heal its links. Return how long each took, in milliseconds."""
+    directions = [direction for other in NODES[1:] for direction in (Direction(1, other), Direction(other, 1))]
     began = time.monotonic()
-    with cluster.links.impair(apart, LinkCondition(Barrier.HOLDS)):
-        held = time.monotonic()
-    return (held - began) * 1e3, (time.monotonic() - held) * 1e3
+    with cluster.links.impair(directions, LinkCondition(Barrier.HOLDS)):
+        isolated = time.monotonic()
+    return (isolated - began) * 1e3, (time.monotonic() - isolated) * 1e3
 
 
-def measure(clients: dict[str, Connection], rounds: int, records: int) -> None:
+def measure(clusters: dict[str, Connection], rounds: int, records: int) -> None:
+    """Measure throughput and isolation, and print the results."""
     rates = defaultdict(list)
     for number in range(rounds + 1):
-        for kind in list(clients) if number % 2 else list(clients)[::-1]:
-            rate = request(clients[kind], records)
+        for kind in list(clusters) if number % 2 else list(clusters)[::-1]:
+            rate = run_task(clusters[kind], records)
             if number:  # the first round warms up
                 rates[kind].append(rate)
+    with_faults = [kind for kind in clusters if kind != "direct"]
     print(f"{'direct':8} {statistics.median(rates['direct']):>9,.0f} records/s")
-    for kind in [kind for kind in clients if kind != "direct"]:
+    for kind in with_faults:
         ratio = statistics.median(on / off for on, off in zip(rates[kind], rates["direct"], strict=True))
-        met = "met" if ratio >= GOALS[kind] else "MISSED"
-        median = f"{statistics.median(rates[kind]):>9,.0f} records/s"
-        print(f"{kind:8} {median}  ratio {ratio:.2f}  goal {GOALS[kind]:.2f}: {met}")
-    for kind in [kind for kind in clients if kind != "direct"]:
-        held_ms, healed_ms = zip(*(request(clients[kind], 0) for _ in range(TURNS)), strict=True)
-        met = "met" if statistics.median(held_ms) <= EFFECT_GOAL_MS else "MISSED"
-        figures = f"{statistics.median(held_ms):.1f} ms, healed in {statistics.median(healed_ms):.1f} ms"
-        print(f"{kind:8} a node isolated in {figures}  goal {EFFECT_GOAL_MS} ms: {met}")
+        rate = f"{statistics.median(rates[kind]):>9,.0f} records/s"
+        print(f"{kind:8} {rate}  ratio {ratio:.2f}  goal {GOALS[kind]:.2f}: {verdict(ratio >= GOALS[kind])}")
+    for kind in with_faults:
+        times_ms = zip(*(run_task(clusters[kind], ISOLATE) for _ in range(ISOLATIONS)), strict=True)
+        isolated_ms, healed_ms = map(statistics.median, times_ms)
+        figures = f"isolated in {isolated_ms:.1f} ms, healed in {healed_ms:.1f} ms"
+        is_met = isolated_ms <= ISOLATION_GOAL_MS
+        print(f"{kind:8} a node is {figures}  goal {ISOLATION_GOAL_MS} ms: {verdict(is_met)}")
 
 
-def request(client: Connection, records: int):
-    client.send(records)
-    return client.recv()
+def verdict(is_met: bool) -> str:
+    return "met" if is_met else "MISSED"
 
 
 if __name__ == "__main__":

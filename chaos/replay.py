@@ -13,7 +13,7 @@ import chaos.targets  # noqa: F401  registers the simulation
 from chaos.campaign.counterexample import SIMULATION
 from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.seeding import seeded
-from conformance.applicability import missing
+from conformance.applicability import reason_not_applicable
 from conformance.concurrent.replay import judged_trial
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.targets import starts_nodes
@@ -216,7 +216,7 @@ def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
     nodes = trial.cluster.nodes
     given = dict(trial.cluster.properties)
     cluster = parse_target(target, nodes, properties=given) if starts_nodes(target) else parse_target(target)
-    lacking = requirement and missing(
+    lacking = requirement and reason_not_applicable(
         requirement,
         capabilities=cluster.capabilities,
         version=cluster.version,

@@ -1,4 +1,4 @@
-"""Applicability of requirements, decided from the target's declaration before anything runs."""
+"""Applicability of requirements to a target, decided before any check runs."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from conformance.requirements.requirement import Requirement
 from fixtures.targets.target import Capability
 
 
-def missing(
+def reason_not_applicable(
     requirement: Requirement,
     *,
     capabilities: Collection[Capability],
@@ -15,27 +15,30 @@ def missing(
     nodes: int,
     reasons: Mapping[Capability, str],
 ) -> str | None:
-    """Return what the target lacks, in one line; None if the requirement applies.
+    """Return why a requirement does not apply to a target, in one line; None if it applies.
 
-    If the target's version is unknown (None), the versions of the requirement are not checked.
-
-    :param reasons: the target's reasons for missing capabilities; it may have none for some of them.
+    :param capabilities: the capabilities of the target.
+    :param version: the target's Kafka version; None if it is unknown, then the versions of the requirement are ignored.
+    :param nodes: the number of the target's nodes.
+    :param reasons: why the target lacks capabilities, as far as it reports a reason.
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:
-        explained = dict.fromkeys(reasons[each] for each in lacking if each in reasons)
-        return f"needs {', '.join(lacking)}" + (f" ({'; '.join(explained)})" if explained else "")
+        explanations = dict.fromkeys(reasons[each] for each in lacking if each in reasons)
+        return f"needs {', '.join(lacking)}" + (f" ({'; '.join(explanations)})" if explanations else "")
     if nodes < requirement.nodes_min:
         return f"needs {requirement.nodes_min} nodes, there are {nodes} (--nodes {requirement.nodes_min})"
     if version is None:
         return None
-    if requirement.since is not None and _key(version) < _key(requirement.since):
+    if requirement.since is not None and _numbers(version) < _numbers(requirement.since):
         return f"holds since Kafka {requirement.since}, this is {version}"
-    if requirement.until is not None and _key(version)[: len(_key(requirement.until))] > _key(requirement.until):
-        return f"holds until Kafka {requirement.until}, this is {version}"
+    if requirement.until is not None:
+        last = _numbers(requirement.until)
+        if _numbers(version)[: len(last)] > last:  # so that 4.1 includes 4.1.2
+            return f"holds until Kafka {requirement.until}, this is {version}"
     return None
 
 
-def _key(version: str) -> tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     """Return `4.3.1` as (4, 3, 1); a suffix such as `-rc1` is ignored."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))

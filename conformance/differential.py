@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from conformance.applicability import missing
+from conformance.applicability import reason_not_applicable
 from conformance.engine import seed_of
 from conformance.liveness import responds
 from conformance.profiles import Profile
@@ -194,7 +194,7 @@ class Comparer:
 
 
 def _lacks(requirement: Requirement, target: Target) -> str:
-    lacking = missing(
+    lacking = reason_not_applicable(
         requirement,
         capabilities=target.capabilities,
         version=None,

@@ -25,7 +25,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from conformance.applicability import missing
+from conformance.applicability import reason_not_applicable
 from conformance.check_context import BasicFailure, CheckContext
 from conformance.events import (
     Event,
@@ -294,7 +294,7 @@ class _Run:
         return {target.name: Finding(Verdict.UNKNOWN, str(error)) for target in targets}
 
     def _lacks(self, requirement: Requirement, target: Target) -> str | None:
-        return self.down.get(target.name) or missing(
+        return self.down.get(target.name) or reason_not_applicable(
             requirement,
             capabilities=target.capabilities,
             version=target.version,

@@ -1,16 +1,20 @@
-"""Cost of judging a large history with DuckDB's SQL, the local engine and Spark, and of laying it out.
+"""Cost of judging a large history with DuckDB's SQL, with the local engine and with Spark, and of its layout.
 
     .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
-A valid history is synthesized and laid out at the same time; then each way runs once, in a separate process.
-`duckdb` counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`. `local` and `spark` check all
-anomalies. `layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session,
-whose time is printed separately. Processor times are those of all processes, and are a better measure on a machine with
-other load. Memory is the highest sum of the resident memory of all processes.
+A valid history is synthesized, and laid out while it is written. Then it is processed in several ways, once and in a
+separate process for each:
 
-There is a case for each number of records, with the first skew, and a case for each further skew, with the last number
-of records. The cases with a further skew measure the engines only. The growth of the engines' times and memory from
-case to case is printed last.
+- `layout` lays the history out again.
+- `duckdb` counts nine anomalies with the queries of `tests/linearizability/shards/anomalies.sql`.
+- `local` and `spark` check all anomalies with the local engine and with Spark.
+
+The time to import modules and to start Spark's session is printed separately (`start s`). Processor time and memory are
+those of all processes; memory is the highest sum of their resident memory. On a machine with other load, processor time
+is a better measure than wall time.
+
+All ways are measured for each number of records with the first skew; the two engines are also measured for each further
+skew with the last number of records. Finally, the ratios of times and memory from each case to the next are printed.
 """
 
 import argparse
@@ -32,34 +36,35 @@ from linearizability.shards.results import RESULT
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "tests" / "linearizability" / "shards" / "anomalies.sql"
-WAYS = ("layout", "duckdb", "local", "spark")
-ENGINES = ("local", "spark")
 
 
-def lay_out(run, cores):
+# The ways: generators that prepare, yield, and then do the work that is measured (`bench.process_group.measured`)
+
+
+def run_layout(run, cores):
     from linearizability.history.reader import open_history
-    from linearizability.shards.laying_out import lay_out as make
+    from linearizability.shards.laying_out import lay_out
     from linearizability.shards.running import Processes
 
     with Processes(cores) as processes:
         processes.start()
         yield
-        make(open_history(run), processes)
+        lay_out(open_history(run), processes)
 
 
-def duckdb(run, cores):
-    import duckdb as engine
+def run_duckdb(run, cores):
+    import duckdb
 
-    with engine.connect(config={"threads": cores}) as connection:
+    with duckdb.connect(config={"threads": cores}) as connection:
         for name in ("operations", "records", "positions"):
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{run}/history/{name}.parquet')")
         yield
-        for part in SQL.read_text().split("\n-- "):
+        for part in SQL.read_text().split("\n-- "):  # the name of an anomaly and its query, or a line of the header
             if ";" in part:
                 connection.execute(part.split("\n", 1)[1]).fetchall()
 
 
-def local(run, cores):
+def run_local_engine(run, cores):
     from linearizability.history.reader import open_history
     from linearizability.shards.engine import judge_in_shards
     from linearizability.shards.running import Processes
@@ -69,7 +74,7 @@ def local(run, cores):
         report(judge_in_shards(open_history(run), processes))
 
 
-def spark(run, cores):
+def run_spark(run, cores):
     from reports.spark.check import judge_with_spark
     from reports.spark.session import spark_session
 
@@ -79,40 +84,61 @@ def spark(run, cores):
 
 
 def report(judgement):
-    sys.stderr.write(f"{judgement.verdict} {[(a.name, a.count) for a in judgement.anomalies]}\n")
+    """Print the verdict to standard error, because standard output has the measurements."""
+    sys.stderr.write(f"{judgement.verdict} {[(anomaly.name, anomaly.count) for anomaly in judgement.anomalies]}\n")
+
+
+WAYS = {"layout": run_layout, "duckdb": run_duckdb, "local": run_local_engine, "spark": run_spark}
+ENGINES = ("local", "spark")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="+", default=[10_000_000])
-    parser.add_argument("--partitions", type=int, default=200)
-    parser.add_argument("--skew", type=float, nargs="+", default=[0.0])
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--run", type=Path, help="existing run directory to use instead of a new one")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--records", type=int, nargs="+", default=[10_000_000], help="Numbers of records (default: 10000000).")
+    add("--partitions", type=int, default=200, help="Number of partitions (default: %(default)s).")
+    add(
+        "--skew",
+        type=float,
+        nargs="+",
+        default=[0.0],
+        help="Shares of the records in partition 0 (default: 0, an even share).",
+    )
+    add("--cores", type=int, default=2, help="Number of cores (default: %(default)s).")
+    add("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="Ways to measure (default: all).")
+    add("--run", type=Path, help="Existing run directory to use instead of a synthesized history.")
+    add("--json", type=Path, help="Also write the measurements to this file.")
+    add("--measure", choices=WAYS, help=argparse.SUPPRESS)  # measures one way in this process
     arguments = parser.parse_args()
     if arguments.measure:
-        steps = globals()[{"layout": "lay_out"}.get(arguments.measure, arguments.measure)]
-        sys.stdout.write(json.dumps(measured(steps(arguments.run, arguments.cores))))
+        way = WAYS[arguments.measure]
+        sys.stdout.write(json.dumps(measured(way(arguments.run, arguments.cores))))
         return
-    if arguments.run:
-        cases = {str(arguments.run): figures_of_run(arguments.ways, arguments.run, arguments.cores)}
-    else:
-        cases = {}
-        for records in arguments.records:
-            cases[f"{records:,} records"] = figures_of_case(arguments, arguments.ways, records, arguments.skew[0])
-        engines = [way for way in arguments.ways if way in ENGINES]
-        for skew in arguments.skew[1:]:
-            records = arguments.records[-1]
-            cases[f"{records:,} records, skew {skew}"] = figures_of_case(arguments, engines, records, skew)
+    cases = measure_run(arguments) if arguments.run else measure_synthesized(arguments)
     show_growth(cases)
     if arguments.json:
         arguments.json.write_text(json.dumps(cases, indent=2))
 
 
-def figures_of_case(arguments, ways, records, skew):
+def measure_run(arguments):
+    """Return the measurements of an existing run, as the only case."""
+    return {str(arguments.run): measure_ways(arguments.ways, arguments.run, arguments.cores)}
+
+
+def measure_synthesized(arguments):
+    """Return the measurements of synthesized histories by case."""
+    cases = {}
+    for records in arguments.records:
+        cases[f"{records:,} records"] = measure_case(arguments, arguments.ways, records, arguments.skew[0])
+    engines = [way for way in arguments.ways if way in ENGINES]
+    records = arguments.records[-1]
+    for skew in arguments.skew[1:]:
+        cases[f"{records:,} records, skew {skew}"] = measure_case(arguments, engines, records, skew)
+    return cases
+
+
+def measure_case(arguments, ways, records, skew):
+    """Synthesize a history, and return the measurements of some ways."""
     from linearizability.shards.running import Processes
     from linearizability.synthetic.writing import Request, synthesize
 
@@ -124,44 +150,44 @@ def figures_of_case(arguments, ways, records, skew):
         rate = records / (time.perf_counter() - begin_s)
         size_mb = sum(path.stat().st_size for path in run.rglob("*") if path.is_file()) / 2**20
         Console().print(
-            f"{records:,} records, skew {skew}: synthesized and laid out at {rate:,.0f} a second, {size_mb:,.0f} MB"
+            f"{records:,} records, skew {skew}: {rate:,.0f} a second synthesized and laid out, {size_mb:,.0f} MB"
         )
-        return figures_of_run(ways, run, arguments.cores)
+        return measure_ways(ways, run, arguments.cores)
 
 
-def figures_of_run(ways, run, cores):
-    figures = {way: figures_of(way, run, cores) for way in ways}
+def measure_ways(ways, run, cores):
+    """Measure the ways one after the other, print the measurements, and return them by way."""
+    figures = {way: measure_way(way, run, cores) for way in ways}
     show(figures)
     return figures
 
 
-def figures_of(way, run, cores):
-    for kept in run.glob(f"{HISTORY_FOLDER}/{SHARDS_FOLDER}/*/{RESULT}"):
-        kept.unlink()  # otherwise the second engine would read the result of the first
+def measure_way(way, run, cores):
+    """Return the measurements of one way, in a new process."""
+    for result in run.glob(f"{HISTORY_FOLDER}/{SHARDS_FOLDER}/*/{RESULT}"):
+        result.unlink()  # otherwise the second engine would read the result of the first
     command = [sys.executable, __file__, "--measure", way, "--run", str(run), "--cores", str(cores)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def show(figures):
-    table = Table("", "start s", "clock s", "to DuckDB", "processor s", "to DuckDB", "peak MB")
+    table = Table("", "start s", "wall s", "÷ DuckDB", "processor s", "÷ DuckDB", "peak MB")
     base = figures.get("duckdb")
     for way, own in figures.items():
-        ratios = {name: f"{own[name] / base[name]:.2f}" if base else "" for name in ("wall_s", "cpu_s")}
-        numbers = (f"{own['start_s']:.1f}", f"{own['wall_s']:.1f}", ratios["wall_s"], f"{own['cpu_s']:.1f}")
-        table.add_row(way, *numbers, ratios["cpu_s"], f"{own['peak_mb']:.0f}")
+        wall_ratio, cpu_ratio = (f"{own[name] / base[name]:.2f}" if base else "" for name in ("wall_s", "cpu_s"))
+        times = (f"{own['start_s']:.1f}", f"{own['wall_s']:.1f}", wall_ratio, f"{own['cpu_s']:.1f}", cpu_ratio)
+        table.add_row(way, *times, f"{own['peak_mb']:.0f}")
     Console().print(table)
 
 
 def show_growth(cases):
-    """Print the ratios of times and memory of each case to the previous one."""
-    table = Table("", "", "clock", "processor", "memory")
-    names = list(cases)
-    for before, name in itertools.pairwise(names):
-        for way in ENGINES:
-            if way in cases[name] and way in cases[before]:
-                one, other = cases[before][way], cases[name][way]
-                ratios = (f"{other[figure] / one[figure]:.2f}" for figure in ("wall_s", "cpu_s", "peak_mb"))
-                table.add_row(f"{name}, to {before}", way, *ratios)
+    """Print the times and memory of each case, divided by those of the case before it."""
+    table = Table("", "", "wall", "processor", "memory")
+    for (before_name, before), (name, after) in itertools.pairwise(cases.items()):
+        for engine in ENGINES:
+            if engine in before and engine in after:
+                ratios = (f"{after[engine][key] / before[engine][key]:.2f}" for key in ("wall_s", "cpu_s", "peak_mb"))
+                table.add_row(f"{name} ÷ {before_name}", engine, *ratios)
     if table.row_count:
         Console().print(table)
 

@@ -1,6 +1,7 @@
-"""Defects of metadata in brokers: images, snapshots, topic ids, configurations."""
+"""Defects of cluster metadata: images, snapshots, topic ids, configurations, and their use by brokers."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 from chaos.defects.defect import Area
@@ -28,15 +29,16 @@ _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
 _apply = MetadataImage.apply
 _open = ReplicaManager._open
+_assigned = ReplicaManager._assigned
 _create_topic = topics.create_topic
 _records = MetadataImage.records
 
 
 @_seeds(ClusterMetadata, "advance", "quorum-committed-equal", "exception", source="KIP-595")
 def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> Steps[list[MetadataRecord]]:
-    """A node applies its whole metadata log, even records that no majority has.
+    """A node applies its whole metadata log, including records that are not committed.
 
-    Under another controller these records are truncated, but the broker has applied them.
+    A new controller may never commit these records. Then they are truncated, but the node has already applied them.
     """
     return _advance(self, self._log.end_offset)
 
@@ -45,7 +47,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> S
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     """The controller's image shares its topics with the image of the broker on the same node.
 
-    Changes of the controller are visible to that broker before they are committed, and then applied a second time.
+    The broker sees the controller's changes before they are committed, and applies them again after the commit.
     """
     image = MetadataImage()
     image.topics, image.topics_by_id = self.topics, self.topics_by_id
@@ -58,9 +60,9 @@ def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
 
 @_seeds(MetadataImage, "records", "ids-unique", "metadata-agree", source="KAFKA-13357")
 def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
-    """A snapshot lacks the next producer id.
+    """A snapshot does not contain the next producer id.
 
-    A node that loads it allocates ids again: two producers share an id, and brokers cannot
+    A controller that has loaded it allocates the same ids again. Two producers then share an id, and brokers cannot
     distinguish their batches.
     """
     return [record for record in _records(self) if not isinstance(record, ProducerIdsRecord)]
@@ -68,22 +70,22 @@ def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRec
 
 @_seeds(MetadataImage, "records", "metadata-agree", "lost-write", source="KAFKA-13968")
 def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
-    """A snapshot lacks configurations.
+    """A snapshot does not contain configurations.
 
-    A node that loads it has the defaults: a topic's `min.insync.replicas` is 1 there.
+    A node that has loaded it uses the defaults: for example, `min.insync.replicas` of every topic is 1.
     """
     return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
 
 
 @_seeds(create_topics, "create_topic", "phantom-read", "log-matching", "ids-unique", source="KIP-516")
 def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, context: CreationContext) -> PlannedTopic:
-    """A topic that is created again has the id that it had before.
+    """A topic that is deleted and created again has the same id as before.
 
-    A broker that was down meanwhile uses the old topic's log for the new one. Consumers of the new topic read records
-    of the old one.
+    A broker that was down when the topic was deleted uses the old log for the new topic, so consumers of the new topic
+    read records of the old one.
     """
-    named = CreationContext(context.configuration, lambda: uuid5(UUID(int=0), topic.name), context.random_below)
-    return _create_topic(image, topic, named)
+    with_id_from_name = replace(context, new_uuid=lambda: uuid5(UUID(int=0), topic.name))
+    return _create_topic(image, topic, with_id_from_name)
 
 
 @_seeds(LogManager, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
@@ -92,8 +94,8 @@ def forget_to_delete_logs(
 ) -> None:
     """The log of a removed replica stays on disk.
 
-    If the replica is reassigned to this broker again, it begins with these old records, which other replicas may have
-    truncated meanwhile.
+    If the partition is later assigned to this broker again, the new replica begins with the old records, although the
+    other replicas may have truncated them.
     """
 
 
@@ -107,9 +109,9 @@ def forget_to_delete_logs(
     source="KIP-516, KAFKA-12257",
 )
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
-    """The id of a deleted topic continues to refer to its name.
+    """The id of a deleted topic still resolves to the name of that topic.
 
-    A producer with the old topic's id writes to the new topic of that name.
+    If a new topic has this name, a producer that uses the old id writes to the new topic.
     """
     removed = self.topics_by_id.get(record.topic_id) if isinstance(record, RemoveTopicRecord) else None
     _apply(self, record)
@@ -119,9 +121,10 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
 
 @_seeds(ReplicaManager, "_open", "watermark-on-min-isr", "lost-write", "configs-applied")
 def forget_settings_at_a_restart(self: ReplicaManager, topic: TopicImage, index: int, now: Now) -> Partition:
-    """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
+    """When a broker opens a replica, it uses its own default of `min.insync.replicas` instead of the topic's value.
 
-    After a restart acks=all is acknowledged by fewer replicas than the topic requires.
+    After a restart, records sent with acks=all are acknowledged although fewer replicas are in sync than the topic
+    requires.
     """
     partition = _open(self, topic, index, now)
     partition.min_insync_replicas = self._configuration.topic({}).integer("min.insync.replicas")
@@ -132,24 +135,18 @@ def forget_settings_at_a_restart(self: ReplicaManager, topic: TopicImage, index:
 def follow_one_partition_per_change(
     self: ReplicaManager, delta: MetadataDelta
 ) -> list[tuple[TopicImage, PartitionRecord]]:
-    """If one commit changes several partitions, a broker applies only the first.
+    """If one commit changes several partitions, a broker applies only one of these changes.
 
-    When a broker is fenced, all partitions that it leads get a new leader in one commit. The new leaders of most of
-    these partitions do not learn that they lead.
+    When a broker is fenced, one commit gives all partitions that it led a new leader. Most of the new leaders do not
+    learn that they lead.
     """
-    image = self._image()
-    partitions = ((topic_id, index) for topic_id, indices in delta.partitions.items() for index in indices)
-    changed = sorted(partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []
-    found = [(image.topics_by_id[topic_id], index) for topic_id, index in changed if topic_id in image.topics_by_id]
-    if delta.everything:
-        found = [(topic, index) for topic in image.topics.values() for index in topic.partitions]
-    pairs = [(topic, topic.partitions[index]) for topic, index in found if index in topic.partitions]
-    return [(topic, record) for topic, record in pairs if self._context.node_id in record.replicas]
+    changed = sorted((topic_id, index) for topic_id, indices in delta.partitions.items() for index in indices)
+    return _assigned(self, replace(delta, partitions={topic_id: (index,) for topic_id, index in changed[:1]}))
 
 
 @_seeds(ClusterView, "brokers", "membership/dead-broker-leaves-and-returns", source="KAFKA-15220")
 def list_fenced_brokers(self: ClusterView, *, with_fenced: bool = False) -> list[BrokerView]:
-    """Metadata lists brokers that are fenced.
+    """A Metadata response contains fenced brokers.
 
     Clients connect to brokers that are down.
     """

@@ -32,7 +32,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--disk", "ext3"], "--disk: there is no kind of disk 'ext3'; there are fuse, ext4, xfs"),
         (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
-        (["--again", "nowhere"], "nowhere: no failure.json, so no failure that can be run again"),
+        (["--again", "nowhere"], "nowhere: not the directory of a saved failure: it has no failure.json"),
         (["--show", "deposed-leader", "--seed", "0"], "--show runs a saved round and cannot be combined with --seed"),
         (
             ["--again", "nowhere", "--rounds", "2", "--json", "--fault", "kill", "--minutes", "1", "--show", "list"],

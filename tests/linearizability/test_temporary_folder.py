@@ -1,4 +1,4 @@
-"""Temporary folders: removed after their process has ended; those of running processes and other users are kept."""
+"""Removal of temporary folders: those of ended processes are removed, unless they are kept or of another user."""
 
 import os
 import subprocess
@@ -16,15 +16,16 @@ from linearizability.temporary_folder import TemporaryFolder
 folder = TemporaryFolder()
 (folder.path / "inner").mkdir()
 (folder.path / "inner" / "file").write_text("content")
-{then}
+{action}
 print(folder.path, flush=True)
 {end}
 """
+KILL_ITSELF = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """Yield the folder for the temporary files of this test."""
+def parent(tmp_path, monkeypatch):
+    """Yield the directory in which temporary folders are created during this test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     remove_abandoned.cache_clear()
@@ -32,62 +33,64 @@ def place(tmp_path, monkeypatch):
     remove_abandoned.cache_clear()
 
 
-def run(end, then=""):
-    program = PROGRAM.format(end=end, then=then)
+def run_program(end, action=""):
+    """Create a folder in a process that then ends, and return the folder's path.
+
+    :param end: the last statement of the process.
+    :param action: a statement that uses `folder`.
+    """
+    program = PROGRAM.format(action=action, end=end)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stdout.strip()
 
 
-KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
-
-
-def test_a_folder_is_removed_with_its_context_and_with_the_process(place):
+def test_a_folder_is_removed_at_the_end_of_its_context_or_process(parent):
     with TemporaryFolder() as path:
-        assert path.parent == place
-    run("sys.exit(1)")
-    assert list(place.iterdir()) == []
+        assert path.parent == parent
+    run_program("sys.exit(1)")
+    assert list(parent.iterdir()) == []
 
 
-def test_folder_of_a_killed_process_is_removed_by_the_next_start(place):
-    left = run(KILLED)
-    assert [str(path) for path in place.iterdir()] == [left]
+def test_the_next_process_removes_the_folder_of_a_killed_process(parent):
+    abandoned = run_program(KILL_ITSELF)
+    assert [str(path) for path in parent.iterdir()] == [abandoned]
     with TemporaryFolder() as path:
-        assert list(place.iterdir()) == [path]
+        assert list(parent.iterdir()) == [path]
 
 
-def test_folders_of_running_processes_stay(place):
-    program = PROGRAM.format(end="sys.stdin.read()", then="")
+def test_a_folder_stays_while_its_process_runs(parent):
+    program = PROGRAM.format(action="", end="sys.stdin.read()")
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as living:
-        held = living.stdout.readline().strip()
-        remove_abandoned(str(place))
-        assert (place / held / "inner" / "file").exists()
-        living.kill()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        folder = Path(process.stdout.readline().strip())
+        remove_abandoned(str(parent))
+        assert (folder / "inner" / "file").exists()
+        process.kill()
     remove_abandoned.cache_clear()
-    remove_abandoned(str(place))
-    assert list(place.iterdir()) == []
+    remove_abandoned(str(parent))
+    assert list(parent.iterdir()) == []
 
 
-def test_a_kept_folder_stays(place):
-    kept = run(KILLED, then="folder.keep()")
-    remove_abandoned(str(place))
-    assert [str(path) for path in place.iterdir()] == [kept]
+def test_a_kept_folder_stays(parent):
+    kept = run_program(KILL_ITSELF, action="folder.keep()")
+    remove_abandoned(str(parent))
+    assert [str(path) for path in parent.iterdir()] == [kept]
 
 
-def test_links_are_neither_followed_nor_removed(place):
-    theirs = place / "theirs"
-    theirs.mkdir()
-    (theirs / "file").touch()
-    (place / "kafkatrial-held-link").symlink_to(theirs)
-    left = run(KILLED, then=f"(folder.path / 'link').symlink_to({str(theirs)!r})")
-    remove_abandoned(str(place))
-    assert not os.path.lexists(left)
-    assert (theirs / "file").exists()
-    assert (place / "kafkatrial-held-link").is_symlink()
+def test_symbolic_links_are_neither_followed_nor_removed_as_folders(parent):
+    target = parent / "target"
+    target.mkdir()
+    (target / "file").touch()
+    (parent / "kafkatrial-held-link").symlink_to(target)
+    abandoned = run_program(KILL_ITSELF, action=f"(folder.path / 'link').symlink_to({str(target)!r})")
+    remove_abandoned(str(parent))
+    assert not os.path.lexists(abandoned)
+    assert (target / "file").exists()
+    assert (parent / "kafkatrial-held-link").is_symlink()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing the owner of a directory needs root")
-def test_folders_of_other_users_stay(place):
-    left = run(KILLED)
-    os.chown(left, 12345, 12345)
-    remove_abandoned(str(place))
-    assert Path(left).is_dir()
+def test_folders_of_other_users_stay(parent):
+    abandoned = run_program(KILL_ITSELF)
+    os.chown(abandoned, 12345, 12345)
+    remove_abandoned(str(parent))
+    assert Path(abandoned).is_dir()

@@ -1,18 +1,18 @@
-"""Dependencies between transactions, derived from one log, as edges for the cycle anomalies.
+"""Dependencies between transactions in one log: the edges in which cycle anomalies are searched.
 
-The nodes are the committed transactions (`transactions`), except those that a broken history also shows as aborted.
-The *placed* records of a log are the records of these transactions whose offsets are known, one per offset (if an
-offset has two, that of the lower transaction). After Adya:
+The nodes are the transactions that are committed and not aborted (`transactions`); in a broken history, a transaction
+can be both. A record of such a transaction is *placed* if its offset is known. If several of them have one offset, only
+that of the lowest transaction is placed. The edges are those of Adya:
 
 - *write-write*: from the writer of a placed record to the writer of the next placed record.
-- *write-read*: from the writer of a record to a transaction whose read returned it.
-- *read-write*: from a transaction that read the log to the writer of the first placed record at or above the highest
-  offset that its reads reached (exclusive end).
+- *write-read*: from the writer of a record to a transaction that read it.
+- *read-write*: from a transaction that read the log to the writer of the first placed record that it did not reach. A
+  transaction reaches the records below the highest (exclusive) end of its reads.
 
-No transaction depends on itself. Records written outside transactions are ignored, because the order of a log is
-transitive. A read that was invoked after the commit was requested is not part of the transaction. Where rows may belong
-to several incarnations of a topic, there are no edges. If there are several edges of one kind from one transaction to
-another, the lowest by offset, operations and value is kept.
+A read is not part of its transaction if it was invoked after the commit was requested. A transaction has no edge to
+itself. If rows of a log may belong to several incarnations of the topic, the log has no edges. Records written outside
+transactions are skipped: the order of a log is transitive, so they add no dependency between transactions. Of several
+edges of one kind from one transaction to another, only the lowest by offset, operations and value is kept.
 """
 
 from dataclasses import dataclass
@@ -24,25 +24,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from linearizability.anomalies.columns import NO_OFFSET, READ_COMMITTED, Flags, Indexes
-from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.transactions import Transactions
 from linearizability.anomalies.whole_run import Facts
 
 
 class Kind(IntEnum):
-    """The kinds of edges, in the order in which they are preferred as evidence."""
+    """Kinds of edges, in the order in which they are preferred as evidence.
+
+    This module derives all but the last two, which result from the times of the transactions (`graph`).
+    """
 
     WRITE_WRITE = 0
     COMMITTED_WRITE_READ = 1
-    """By a read_committed read; Kafka promises that these have no cycles."""
+    """Write-read with a read_committed read. Kafka promises that these edges alone form no cycle."""
     WRITE_READ = 2
-    """By any other read."""
+    """Write-read with any other read."""
     READ_WRITE = 3
     PROCESS = 4
     """From a transaction to the next one of its process."""
     REAL_TIME = 5
-    """From a transaction to one that began after the end of the first."""
+    """From a transaction to any one that began after the first had ended."""
 
 
 EDGES: Final = pa.schema(
@@ -58,22 +60,29 @@ EDGES: Final = pa.schema(
         pa.field("target_op", pa.int64()),
     ]
 )
-"""Edges between two transactions, given by their indexes, each with the record that causes it (for write-write, the
-later one) and the two operations."""
+"""Columns of edges. `source` and `target` are indexes of transactions; `source_op` and `target_op` are op_ids. The rest
+describes the record that causes the edge; for write-write, that is the later record."""
 
 
 _BEFORE_ALL: Final = -(2**63)
+"""A time before every operation."""
+_LAST: Final = 2**63 - 1
+"""In place of an unknown offset or a missing value, so that the edge is sorted behind all others."""
 
 
-def nodes_of(transactions: Transactions) -> Flags:
+def are_nodes(transactions: Transactions) -> Flags:
     """Whether each transaction is a node."""
-    nodes: Flags = transactions.committed & ~transactions.aborted
-    return nodes
+    flags: Flags = transactions.committed & ~transactions.aborted
+    return flags
 
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """Edges in one log, with one kind for all or one for each; transactions, records and operations by index."""
+    """Edges in one log, as columns.
+
+    `kind` has one value for all edges, or one for each. The other columns are indexes of transactions (`source` and
+    `target`), of records, and of operations.
+    """
 
     kind: Kind | npt.NDArray[np.int8]
     source: Indexes
@@ -84,12 +93,12 @@ class _Edges:
 
 
 def _reduce(log: PartitionLog) -> pa.Table:
-    transaction = log.rows.operations.transaction
-    node = np.append(nodes_of(log.context.transactions), False)  # index -1, for no transaction, is False
-    if log.ambiguous or not node[transaction].any():
+    """Return the edges of a log, as rows of EDGES."""
+    is_node = np.append(are_nodes(log.context.transactions), False)  # index -1, for no transaction, is False
+    if log.ambiguous or not is_node[log.rows.operations.transaction].any():
         return EDGES.empty_table()
     records = log.records
-    written = records.committed & ~records.aborted & node[records.transaction]
+    written = records.committed & ~records.aborted & is_node[records.transaction]
     placed = np.flatnonzero(written & (records.offset != NO_OFFSET))
     keys = (records.value, records.send_operation, records.transaction, records.offset)
     placed = placed[np.lexsort([key[placed] for key in keys])]
@@ -114,9 +123,9 @@ def _write_read(log: PartitionLog, written: Flags) -> _Edges:
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     rows = np.flatnonzero(written[log.read_ids] & _reads_inside(log)[reads.operation])
     record, reader = log.read_ids[rows].astype(np.intp), reads.operation[rows].astype(np.intp)
-    stable = operations.isolation[reader] == READ_COMMITTED
+    is_read_committed = operations.isolation[reader] == READ_COMMITTED
     return _Edges(
-        kind=np.where(stable, Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ).astype(np.int8),
+        kind=np.where(is_read_committed, Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ).astype(np.int8),
         source=records.transaction[record].astype(np.intp),
         target=operations.transaction[reader].astype(np.intp),
         record=record,
@@ -146,9 +155,9 @@ def _read_write(log: PartitionLog, placed: Indexes) -> _Edges:
 
 
 def _reads_inside(log: PartitionLog) -> Flags:
-    """Whether each operation belongs to a transaction that is a node, and was invoked before its commit."""
+    """Whether each operation belongs to a transaction that is a node, and was not invoked after its commit."""
     operations, transactions = log.rows.operations, log.context.transactions
-    until_ns = np.append(np.where(nodes_of(transactions), transactions.commit_begun_ns, _BEFORE_ALL), _BEFORE_ALL)
+    until_ns = np.append(np.where(are_nodes(transactions), transactions.commit_begun_ns, _BEFORE_ALL), _BEFORE_ALL)
     inside: Flags = operations.invoke_ns <= until_ns[operations.transaction]
     return inside
 
@@ -161,9 +170,9 @@ def _table(log: PartitionLog, parts: list[_Edges]) -> pa.Table:
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("source", "target", "record", "source_op", "target_op")
     )
-    known = np.where(records.offset[record] == NO_OFFSET, NEVER_NS, records.offset[record])
-    value = np.where(records.valued[record], records.value[record], NEVER_NS)
-    order = np.lexsort((value, target_op, source_op, known, kind, target, source))
+    offset = np.where(records.offset[record] == NO_OFFSET, _LAST, records.offset[record])
+    value = np.where(records.valued[record], records.value[record], _LAST)
+    order = np.lexsort((value, target_op, source_op, offset, kind, target, source))
     order = order[source[order] != target[order]]
     repeats = np.zeros(len(order), np.bool_)
     repeats[1:] = np.all([column[order[1:]] == column[order[:-1]] for column in (source, target, kind)], axis=0)

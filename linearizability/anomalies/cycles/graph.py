@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int8s, Int64s
-from linearizability.anomalies.cycles.edges import EDGE_FACTS, EDGES, Kind, nodes_of
+from linearizability.anomalies.cycles.edges import EDGE_FACTS, EDGES, Kind, are_nodes
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.transactions import Transactions
 from linearizability.anomalies.whole_run import WholeRun
@@ -58,7 +58,7 @@ def graph_of(run: WholeRun) -> Graph:
     source, target = numbers(facts["source"], 0), numbers(facts["target"], 0)
     touched = np.zeros(len(transactions), np.bool_)
     touched[source] = touched[target] = True
-    touched &= nodes_of(transactions)
+    touched &= are_nodes(transactions)
     transaction = np.flatnonzero(touched)
     transaction = transaction[np.argsort(transactions.first_op_id[transaction])]
     number = np.full(len(transactions), -1, np.int64)

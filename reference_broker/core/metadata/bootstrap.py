@@ -1,4 +1,4 @@
-"""First records of a metadata log, and the supported feature levels.
+"""Bootstrap records of a metadata log, and the supported levels of features.
 
 Follows: org.apache.kafka.metadata.bootstrap.BootstrapMetadata (KIP-584).
 """
@@ -7,7 +7,7 @@ from reference_broker.protocol.metadata_records import FeatureLevelRecord, Metad
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_MIN, METADATA_VERSION_MAX = 7, 30
-"""Feature levels of 3.3-IV3, which is also the minimum in Kafka 4, and of 4.3-IV0."""
+"""Level 7 is 3.3-IV3, the minimum of Kafka 4; level 30 is 4.3-IV0."""
 SUPPORTED_FEATURES = {
     METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     "eligible.leader.replicas.version": (0, 1),
@@ -17,10 +17,11 @@ SUPPORTED_FEATURES = {
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""Feature levels with which a broker registers. Only `metadata.version` has an effect here. The others have Kafka's
-ranges: a metadata log that Kafka has formatted finalizes these features, and a broker must support them to register."""
+"""The lowest and the highest level of each feature with which a broker registers. Only `metadata.version` has an effect
+here. The ranges of the others are Kafka's, because a broker must support every feature that is finalized in the
+metadata log, and Kafka finalizes these when it formats one."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:
-    """Return the first records of a new log."""
+    """Return the records with which a new metadata log begins."""
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_MAX)]

@@ -97,5 +97,5 @@ def test_a_failure_is_loaded_with_its_target(tmp_path):
     assert (saved.target, saved.trial, saved.name) == (found.target, SCRIPT, "lost-write")
     assert directory.name.startswith("apache-kafka-4.3.1-lost-write-")
     assert "run_program(trial, target='apache-kafka:4.3.1', name='lost-write')" in program_of(found)
-    with pytest.raises(SavedFailureError, match="nowhere: no failure"):
+    with pytest.raises(SavedFailureError, match="nowhere: not the directory of a saved failure"):
         load_failure(tmp_path / "nowhere")

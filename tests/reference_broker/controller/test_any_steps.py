@@ -1,8 +1,13 @@
 """Invariants of the controller after any sequence of steps by brokers, leaders and administrators.
 
-After every step, a leader is active and in the ISR. An ISR contains only replicas, all of them active unless it has one
-member. Epochs never decrease, and each leader epoch has one leader. At the end, a replay of the records gives the same
-image.
+After every step, for each partition:
+
+- The leader, if there is one, is active and in the ISR. If there is none, the first member of the ISR is not active.
+- The ISR is not empty and contains only replicas. If it has several members, all of them are active.
+- Unless an unclean election was possible, the leader was in the ISR before the step.
+- The epochs have not decreased, and each leader epoch has had only one leader.
+
+At the end, a replay of the metadata records gives the same image.
 """
 
 from dataclasses import dataclass, field
@@ -22,39 +27,45 @@ TOPICS = {"orders": "123", "payments": "31", "single": "2"}
 
 brokers = st.sampled_from(BROKERS)
 topics = st.sampled_from(sorted(TOPICS))
-steps = st.one_of(
+steps = st.one_of(  # each is the name of a method of `Run`, and its arguments
     st.tuples(st.just("start"), brokers),
-    st.tuples(st.just("serve"), brokers),
-    st.tuples(st.just("lag"), brokers),
+    st.tuples(st.just("unfence"), brokers),
+    st.tuples(st.just("lag_behind"), brokers),
     st.tuples(st.just("fence"), brokers),
-    st.tuples(st.just("leave"), brokers),
-    st.tuples(st.just("wait"), st.sampled_from([500, 3_000, 9_001])),
+    st.tuples(st.just("shut_down"), brokers),
+    st.tuples(st.just("advance"), st.sampled_from([500, 3_000, 9_001])),
     st.tuples(st.just("propose"), topics, st.lists(brokers, unique=True, min_size=1)),
     st.tuples(st.just("elect"), topics, st.sampled_from(ElectionType)),
-    st.tuples(st.just("permit"), topics, st.sampled_from(["true", "false"])),
+    st.tuples(st.just("allow_unclean_election"), topics, st.sampled_from(["true", "false"])),
     st.tuples(st.just("fail_over")),
     st.tuples(st.just("unregister"), brokers),
 )
 
 
 @dataclass
-class History:
-    """A cluster, and its observed leaders and epochs."""
+class Run:
+    """A controller with three brokers, and what the steps and checks so far have recorded.
+
+    :ivar incarnations: how often each broker was restarted.
+    :ivar leaders: the leader of each leader epoch, by topic and epoch.
+    :ivar epochs: the last leader epoch and partition epoch of each topic's partition.
+    :ivar is_unclean: whether an unclean election was requested or allowed.
+    :ivar shutting_down: brokers that have requested a controlled shutdown. Like those of a real broker, all their later
+        heartbeats request it too. Any other heartbeat could unfence such a broker and make it a leader, although it is
+        registered as shutting down; Kafka's controller does the same (`brokerToAdd` in `ReplicationControlManager`).
+    """
 
     controller: ScriptedController
-    lives: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 0))
+    incarnations: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 0))
     leaders: dict[tuple[str, int], int] = field(default_factory=dict)
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
-    unclean: bool = False
+    is_unclean: bool = False
     shutting_down: set[int] = field(default_factory=set)
-    """Brokers that requested their shutdown, and continue to request it. If such a broker wanted to be unfenced again,
-    it would be elected although its registration is in controlled shutdown, as in Kafka (`brokerToAdd` in
-    ReplicationControlManager)."""
 
     def start(self, broker_id):
-        self.lives[broker_id] += 1
+        self.incarnations[broker_id] += 1
         self.shutting_down.discard(broker_id)
-        self.controller.register(broker_id, self.lives[broker_id])
+        self.controller.register(broker_id, self.incarnations[broker_id])
 
     def heartbeat(self, broker_id, **fields):
         if broker_id in self.controller.image.brokers:
@@ -62,21 +73,21 @@ class History:
                 fields["want_shut_down"] = True
             self.controller.heartbeat(broker_id, **fields)
 
-    def serve(self, broker_id):
+    def unfence(self, broker_id):
         self.heartbeat(broker_id)
 
-    def lag(self, broker_id):
+    def lag_behind(self, broker_id):
         self.heartbeat(broker_id, current_metadata_offset=0)
 
     def fence(self, broker_id):
         self.heartbeat(broker_id, want_fence=True)
 
-    def leave(self, broker_id):
+    def shut_down(self, broker_id):
         self.shutting_down.add(broker_id)
         self.heartbeat(broker_id)
 
-    def wait(self, for_ms):
-        self.controller.advance(for_ms)
+    def advance(self, by_ms):
+        self.controller.advance(by_ms)
 
     def propose(self, topic, members):
         if self.controller.partition(topic).leader in self.controller.image.brokers:
@@ -87,11 +98,11 @@ class History:
             change = self.controller.controller.elections.elect_leader(topic, 0, election_type)
         except ControllerError:
             return
-        self.unclean |= election_type is ElectionType.UNCLEAN
+        self.is_unclean |= election_type is ElectionType.UNCLEAN
         self.controller.controller.write([change], lambda _: None, self.controller.now)
 
-    def permit(self, topic, value):
-        self.unclean |= value == "true"
+    def allow_unclean_election(self, topic, value):
+        self.is_unclean |= value == "true"
         self.controller.configure(ResourceType.TOPIC, topic, UNCLEAN_ELECTION, value)
 
     def fail_over(self):
@@ -105,42 +116,43 @@ class History:
             self.check_partition(topic)
 
     def check_partition(self, topic):
-        image, now = self.controller.image, self.controller.partition(topic)
-        assert now.isr
-        assert set(now.isr) <= set(now.replicas)
-        assert all(image.is_active(broker_id) for broker_id in now.isr) or len(now.isr) == 1
-        if now.leader != NO_LEADER:
-            assert now.leader in now.isr
-            assert image.is_active(now.leader)
+        image, partition = self.controller.image, self.controller.partition(topic)
+        assert partition.isr
+        assert set(partition.isr) <= set(partition.replicas)
+        assert all(image.is_active(broker_id) for broker_id in partition.isr) or len(partition.isr) == 1
+        if partition.leader != NO_LEADER:
+            assert partition.leader in partition.isr
+            assert image.is_active(partition.leader)
         else:
-            assert not image.is_active(now.isr[0]), "an in-sync replica could lead"
-        epoch = (now.leader_epoch, now.partition_epoch)
-        assert all(new >= old for new, old in zip(epoch, self.epochs.get(topic, epoch), strict=True))
-        self.epochs[topic] = epoch
-        assert self.leaders.setdefault((topic, now.leader_epoch), now.leader) == now.leader
+            assert not image.is_active(partition.isr[0]), "an in-sync replica could lead"
+        epochs = (partition.leader_epoch, partition.partition_epoch)
+        assert all(new >= old for new, old in zip(epochs, self.epochs.get(topic, epochs), strict=True))
+        self.epochs[topic] = epochs
+        assert self.leaders.setdefault((topic, partition.leader_epoch), partition.leader) == partition.leader
 
 
 @settings(max_examples=100)
 @given(st.lists(steps, max_size=30))
-def test_invariants_hold_after_any_steps(story):
+def test_invariants_hold_after_any_steps(generated):
     controller = ScriptedController()
     controller.serve(*BROKERS)
     for topic, replicas in TOPICS.items():
         controller.create(topic, replicas)
-    history = History(controller)
-    history.check()
+    run = Run(controller)
+    run.check()
     in_sync = {topic: set(controller.partition(topic).isr) for topic in TOPICS}
-    for name, *arguments in story:
-        getattr(history, name)(*arguments)
-        history.check()
+    for name, *arguments in generated:
+        getattr(run, name)(*arguments)
+        run.check()
         for topic, before in in_sync.items():
-            now = controller.partition(topic)
-            assert history.unclean or now.leader in before | {NO_LEADER}, "a leader that was not in sync"
-            in_sync[topic] = set(now.isr)
-    assert controller.image.records() == replayed(controller.log.records).records()
+            partition = controller.partition(topic)
+            assert run.is_unclean or partition.leader in before | {NO_LEADER}, "a leader that was not in sync"
+            in_sync[topic] = set(partition.isr)
+    assert controller.image.records() == replay(controller.log.records).records()
 
 
-def replayed(records):
+def replay(records):
+    """Return the image that results from these records."""
     image = MetadataImage()
     for record in records:
         image.apply(record)

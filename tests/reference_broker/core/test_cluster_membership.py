@@ -112,7 +112,7 @@ def test_brokers_that_shut_down_one_by_one_leave_no_partition_without_a_leader(c
 def test_a_cluster_shuts_down_in_a_bounded_time(cluster):
     began_ms = cluster.now.monotonic_ms
     for node_id in cluster.nodes:
-        cluster.begin_to_stop(node_id)
+        cluster.begin_shutdown(node_id)
     cluster.run_until(lambda: not cluster.nodes)
     assert cluster.now.monotonic_ms - began_ms < SESSION_MS
 

@@ -1,4 +1,4 @@
-"""Invalid messages of raft peers, which must not end a node, exhaust the epochs, or damage the persisted state."""
+"""Invalid messages from raft peers: they must not end a node, exhaust the epochs, or damage the persisted state."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -26,10 +26,15 @@ def cluster():
 
 
 def send(cluster, node_id, api, epoch, version=1, **partition):
-    """Send a request and return the error of the partition, or the top-level error."""
-    now = cluster.nodes[node_id].quorum.state.epoch
+    """Send a request for the metadata partition, and return the error of the partition, or the top-level error.
+
+    :param epoch: a number, or `current` or `next`, relative to the node's epoch.
+    :param partition: fields of the partition in the request.
+    """
+    current = cluster.nodes[node_id].quorum.state.epoch
     epoch_field = "replica_epoch" if api == "Vote" else "leader_epoch"
-    fields = {"partition_index": 0, epoch_field: {"current": now, "next": now + 1}.get(epoch, epoch), **partition}
+    epoch_number = {"current": current, "next": current + 1}.get(epoch, epoch)
+    fields = {"partition_index": 0, epoch_field: epoch_number, **partition}
     topics = [{"topic_name": "__cluster_metadata", "partitions": [fields]}]
     voter = {} if api == "EndQuorumEpoch" else {"voter_id": node_id}
     response = cluster.request(
@@ -40,17 +45,17 @@ def send(cluster, node_id, api, epoch, version=1, **partition):
 
 
 def assert_the_quorum_works(cluster):
-    """Assert that the quorum elects a leader and commits, before and after a restart of every node."""
+    """Assert that the quorum elects a leader, now and after a restart of all nodes, and then commits a new topic."""
 
-    def is_led():
+    def is_available():
         return cluster.active_controller and all(node.is_ready for node in cluster.nodes.values())
 
-    cluster.run_until(is_led, within_ms=60_000)
+    cluster.run_until(is_available, within_ms=60_000)
     for node_id in (1, 2, 3):
         cluster.kill(node_id)
     for node_id in (1, 2, 3):
         cluster.start(node_id)
-    cluster.run_until(is_led, within_ms=60_000)
+    cluster.run_until(is_available, within_ms=60_000)
     topic = {"name": "afterwards", "num_partitions": 1, "replication_factor": 3}
     [created] = cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=30_000, within_ms=60_000).topics
     assert created.error_code is ErrorCode.none
@@ -58,7 +63,7 @@ def assert_the_quorum_works(cluster):
 
 @pytest.mark.parametrize("epoch", EPOCHS)
 @pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
-def test_claims_of_leadership_end_no_node(cluster, api, epoch):
+def test_nodes_survive_any_claim_of_leadership(cluster, api, epoch):
     for leader_id in SENDERS:
         for node_id in (1, 2, 3):
             send(cluster, node_id, api, epoch, leader_id=leader_id)
@@ -67,16 +72,16 @@ def test_claims_of_leadership_end_no_node(cluster, api, epoch):
 
 @pytest.mark.parametrize("epoch", EPOCHS)
 @pytest.mark.parametrize("pre_vote", [True, False])
-def test_votes_end_no_node(cluster, epoch, pre_vote):
-    for sender in SENDERS:
+def test_nodes_survive_any_vote_request(cluster, epoch, pre_vote):
+    for candidate_id in SENDERS:
         for offset in OFFSETS:
             for node_id in (1, 2, 3):
                 log = {"last_offset": offset, "last_offset_epoch": 0, "pre_vote": pre_vote}
-                send(cluster, node_id, "Vote", epoch, version=2, replica_id=sender, **log)
+                send(cluster, node_id, "Vote", epoch, version=2, replica_id=candidate_id, **log)
     assert_the_quorum_works(cluster)
 
 
-def test_a_candidate_that_is_no_voter_changes_nothing(cluster):
+def test_a_candidate_that_is_not_a_voter_changes_nothing(cluster):
     before = {node_id: node.quorum.election for node_id, node in cluster.nodes.items()}
     for node_id in (1, 2, 3):
         error = send(cluster, node_id, "Vote", MAX_EPOCH, version=2, replica_id=77, last_offset=2**40)
@@ -110,8 +115,8 @@ def test_a_second_leader_of_an_epoch_is_rejected(cluster):
 
 
 @pytest.mark.parametrize("epoch", [MAX_EPOCH - 1, MAX_EPOCH])
-def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
-    """An older release may have persisted one of the last epochs. Messages can no longer cause this."""
+def test_nodes_start_without_a_leader_if_no_epoch_is_left(epoch):
+    """An older release may have persisted one of the last epochs. This release rejects messages with such epochs."""
     cluster = Cluster(3)
     for node_id in (1, 2, 3):
         cluster.kill(node_id)

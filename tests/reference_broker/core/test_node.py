@@ -134,7 +134,7 @@ def test_a_leader_that_stops_hands_over_without_a_timeout(cluster):
 def test_all_nodes_stop_in_a_bounded_time(cluster):
     began = cluster.now.monotonic_ms
     for node_id in cluster.nodes:
-        cluster.begin_to_stop(node_id)
+        cluster.begin_shutdown(node_id)
     cluster.run_until(lambda: not cluster.nodes)
     assert cluster.now.monotonic_ms - began < 5_000
 

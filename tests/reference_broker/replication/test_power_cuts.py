@@ -60,7 +60,7 @@ class Scenario:
 
     def produce(self) -> bool:
         responses = self.send()
-        self.cluster.run_until(lambda: responses, within_ms=4_000, is_sure=False)
+        self.cluster.run_until(lambda: responses, within_ms=4_000, is_required=False)
         if not responses or isinstance(responses[0], str):
             return False
         [partition] = responses[0].responses[0].partition_responses
