@@ -114,8 +114,8 @@ class Context:
     def deleted_from_ns(self, topic: str, topic_id: str | None, first_ns: int) -> int:
         """Return the earliest time at which a topic may have been deleted; NEVER_NS if it cannot have been.
 
-        `first_ns` is the time of the first operation on the topic's log. A deletion by name alone applies to every
-        incarnation that was in use before the deletion completed.
+        `first_ns` is the time of the first operation on the topic's log, or of the first request whose response showed
+        its state. A deletion by name alone applies to every incarnation that was known before the deletion completed.
         """
         return min(
             (

@@ -154,6 +154,7 @@ class PartitionLog:
         rows = (self.rows.sends, self.rows.reads, self.rows.positions)
         invoke_ns = self.rows.operations.invoke_ns
         first_ns = min(int(invoke_ns[own.operation].min(initial=NEVER_NS)) for own in rows)
+        first_ns = min(first_ns, int(self.rows.states.requested_ns.min(initial=NEVER_NS)))
         return self.context.deleted_from_ns(self.rows.topic, self.rows.topic_id, first_ns)
 
     @cached_property

@@ -179,7 +179,8 @@ class LogFacts:
     def deleted_by(self, at):
         o = self.o
         used = {row["op_id"] for row in (*self.records, *self.all_positions)}
-        first = min((o.invoke(op_id) for op_id in used), default=FOREVER)
+        times = [o.invoke(op_id) for op_id in used] + [state["asked_ns"] for state in self.states]
+        first = min(times, default=FOREVER)
         for op in o.op.values():
             if (
                 op["f"] == "delete_topic"

@@ -77,6 +77,17 @@ def test_unavailability_without_a_quorum_is_no_anomaly():
     assert found(tables) == set()
 
 
+@pytest.mark.parametrize(("deleted_s", "is_deleted"), [(1, True), (-2, False)])
+def test_unavailability_after_a_deletion_by_name_is_no_anomaly(deleted_s, is_deleted):
+    """A response showed the topic at 0 s, and its first produce follows later."""
+    tables = cluster_with_a_killed_node()
+    tables.op(2, "delete_topic", deleted_s * SECOND, (deleted_s + 1) * SECOND, topic=TOPIC)
+    for row in (*tables.rows["states"], *tables.rows["records"]):
+        if row["topic"] == TOPIC:
+            row["topic_id"] = "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert found(tables) == (set() if is_deleted else {"unavailable"})
+
+
 def anomalies_with_cut_links(target, argument=None):
     tables = cluster_with_a_killed_node()
     tables.rows["faults"][0].update(kind="cut", target=target, argument=argument)
