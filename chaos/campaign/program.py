@@ -28,6 +28,6 @@ def run_saved(program: str) -> int:
 def _run(saved: SavedTrial) -> int:
     with TemporaryFolder() as directory:
         replayed = replay(saved, saved.target or SIMULATION, Path(directory) / "run")
-    lines = lines_of(replayed)[:-1]  # the last line is the path of the history, which is deleted by now
+    lines = lines_of(replayed)[:-1]  # the last line is the path of the history, which has been deleted
     sys.stdout.write(f"{printable(chr(10).join(lines), PROGRAM_MAX)}\n")
     return int(bool(replayed.violations) or saved.name in replayed.shown)

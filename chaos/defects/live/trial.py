@@ -33,7 +33,7 @@ class LiveTrialResult:
     """Result of one round with one defect, or on the clean broker.
 
     :ivar target: `defective:NAME`, or `CLEAN`.
-    :ivar violations: violations of the last run. Without any, a defect was missed; the clean broker had no false alarm.
+    :ivar violations: violations of the last run. If there are none, the defect was missed, or the clean broker passed.
     :ivar rounds: number of times that the round was started.
     :ivar not_run: reason if the round could not run: a missing capability of this machine, or a cluster that did not
         start.

@@ -453,8 +453,8 @@ class KafkaRaftClient:
     def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
         """Return the time until this node starts an election, by its position among the preferred candidates.
 
-        The first candidate does not wait. Each later candidate waits twice as long as the one before it, and the last
-        one waits half of the maximum. A node that is not a candidate waits for the maximum.
+        The first candidate does not wait. From the third on, each candidate waits twice as long as the one before it,
+        and the last one waits half of the maximum. A node that is not a candidate waits for the maximum.
         """
         longest_ms = self.config.election_backoff_max_ms
         position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
