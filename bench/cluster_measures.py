@@ -6,6 +6,7 @@ SIGKILL of the leader to the next acknowledged record.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -32,7 +33,7 @@ SHORT_BACKOFFS = {
 class Brokers:
     """The broker processes of a target that has just started.
 
-    These are the descendants of this process that have no children, except the processes `excluded`.
+    A descendant of this process counts as a broker if it has no children and is not in `excluded`.
     """
 
     def __init__(self, excluded: Sequence[psutil.Process] = ()) -> None:
@@ -40,12 +41,13 @@ class Brokers:
         self.processes = [each for each in descendants if not each.children() and each not in excluded]
 
     def memory_mb(self) -> float:
+        """Return the resident memory of all brokers together."""
         return sum(process.memory_info().rss for process in self.processes) / 1e6
 
     def idle_cpu_percent(self, duration_s: float) -> float:
         """Return the CPU time of the busiest broker during an interval, in percent of one core.
 
-        The brokers are idle if the caller sends no requests.
+        The caller must send no requests during the interval.
         """
         before = {process.pid: _cpu_s(process) for process in self.processes}
         time.sleep(duration_s)
@@ -68,9 +70,11 @@ def create_topics(target: Target, *topics: str, partitions: int = 1) -> None:
 
 
 def produce(target: Target, topic: str, payload: bytes, records: int = RECORDS, batch_bytes: int = 1_000_000) -> float:
-    """Produce records with this payload; return the number per second until the last one was acknowledged.
+    """Produce records with one payload, and return the records per second.
 
-    :param batch_bytes: maximum size of a batch; the default is librdkafka's.
+    The time ends with the acknowledgement of the last record.
+
+    :param batch_bytes: maximum size of a batch; the default is that of librdkafka.
     """
     producer = Producer(
         {
@@ -87,7 +91,7 @@ def produce(target: Target, topic: str, payload: bytes, records: int = RECORDS, 
             try:
                 producer.produce(topic, payload, partition=0)
                 break
-            except BufferError:
+            except BufferError:  # the producer's queue is full
                 producer.poll(0.01)
     if producer.flush(WAIT_S):
         raise SystemExit(f"{target.name}: records were not acknowledged within {WAIT_S} s")
@@ -95,9 +99,9 @@ def produce(target: Target, topic: str, payload: bytes, records: int = RECORDS, 
 
 
 def consume(target: Target, topic: str) -> float:
-    """Consume a topic; return records per second from the first poll to the last record.
+    """Consume `RECORDS` records of a topic, and return the records per second.
 
-    By default librdkafka stops fetching for a second when its own queue is full. That pause would be measured instead
+    By default, librdkafka stops fetching for a second when its own queue is full. That pause would be measured instead
     of the cluster, so it is shortened here.
     """
     consumer = Consumer(
@@ -109,19 +113,22 @@ def consume(target: Target, topic: str) -> float:
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    seen, started = 0, time.monotonic()
-    while seen < RECORDS:
+    consumed, started = 0, time.monotonic()
+    while consumed < RECORDS:
         messages = consumer.consume(10_000, timeout=10)
         if not messages:
-            raise SystemExit(f"{target.name}: consumed {seen} of {RECORDS} records, then nothing for 10 s")
-        seen += len(messages)
+            raise SystemExit(f"{target.name}: consumed {consumed} of {RECORDS} records, then nothing for 10 s")
+        consumed += len(messages)
     elapsed = time.monotonic() - started
     consumer.close()
     return RECORDS / elapsed
 
 
 def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]:
-    """Produce records one by one, and return the milliseconds until each was acknowledged, without the first tenth."""
+    """Produce records one by one, and return the milliseconds until each was acknowledged.
+
+    The first tenth of the records warms up the cluster, and is left out.
+    """
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
     return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
@@ -141,10 +148,14 @@ def acknowledge_one(producer: Producer, topic: str) -> float:
 
 
 def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
-    """Yield name and seconds of two failovers: of a leader that is not the active controller, then of one that is."""
-    for name, both in (("failover_s", False), ("failover_of_controller_s", True)):
+    """Yield the names and seconds of two failovers.
+
+    First the killed leader is not the active controller, then it is.
+    """
+    for name, is_controller in (("failover_s", False), ("failover_of_controller_s", True)):
         controller = active_controller(target)
-        topic = _topic_led_by(target, f"{topic_prefix}-{name}", lambda leader, c=controller, b=both: (leader == c) == b)
+        others = {node.id for node in target.nodes} - {controller}
+        topic = _topic_led_by(target, f"{topic_prefix}-{name}", {controller} if is_controller else others)
         leader = leader_of(target, topic)
         producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **SHORT_BACKOFFS})
         acknowledge_one(producer, topic)
@@ -154,17 +165,18 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
         _wait_until(lambda t=topic: len(_partition(target, t).isr_nodes) == len(target.nodes))
 
 
-def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
-    """Create topics, at most twenty, until one has a wanted leader; return the name of that topic."""
+def _topic_led_by(target: Target, prefix: str, leaders: set[int]) -> str:
+    """Create up to twenty topics, until the leader of one is in `leaders`, and return the name of that topic."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)
-        if wanted(leader_of(target, topic)):
+        if leader_of(target, topic) in leaders:
             return topic
-    raise SystemExit(f"{target.name}: none of 20 topics has a wanted leader")
+    raise SystemExit(f"{target.name}: the leader of none of 20 topics is in {sorted(leaders)}")
 
 
 def leader_of(target: Target, topic: str) -> int:
+    """Return the leader of the topic's only partition; wait until there is one."""
     _wait_until(lambda: _partition(target, topic) is not None and _partition(target, topic).leader_id > 0)
     return int(_partition(target, topic).leader_id)
 
@@ -175,7 +187,8 @@ def active_controller(target: Target) -> int:
         return int(response.topics[0].partitions[0].leader_id)
 
 
-def _partition(target: Target, topic: str) -> object:
+def _partition(target: Target, topic: str) -> Any:
+    """Return partition 0 of a topic in a Metadata response; None if the response has no partitions."""
     with _connected(target) as client:
         schema = client.schema_for(ApiKey.METADATA, 8)
         response = client.request(
@@ -197,5 +210,5 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise SystemExit(f"no result within {WAIT_S} s")
+            raise SystemExit(f"the cluster has not reached the expected state within {WAIT_S} s")
         time.sleep(0.02)

@@ -1,8 +1,8 @@
-"""Settings of a run: the command line overrides the environment, which overrides the file.
+"""Settings of `kafkatrial run`, from the command line, the environment and pyproject.toml, in this order of precedence.
 
-An environment variable has the form `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`. The file is the pyproject.toml of
-the current directory; its table `[tool.kafkatrial]` uses the names of the options. An unknown name in that table is an
-error, because a misspelt setting that is ignored means a test that does not run.
+An environment variable is, for example, `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`. In the pyproject.toml of the
+current directory, the table `[tool.kafkatrial]` has the settings, with the names of the options. An unknown name in it
+is an error: if a misspelt setting were ignored, the run would not test what the user wants.
 """
 
 import difflib
@@ -40,8 +40,8 @@ class RunSettings(BaseSettings):
     expectations: Path | None = None
     out: Path | None = None
     targets: Annotated[str | dict[str, dict[str, Any]] | None, NoDecode] = None
-    """Recipes of other brokers, or the path of their file. The field exists only so that the setting is not
-    rejected as unknown: `fixtures.targets.recipe_file` reads the setting itself, for every command."""
+    """Recipes of other brokers, or the path of their file. The value is not used here: `fixtures.targets.recipe_file`
+    reads the same setting, for every command. Without this field, the setting would be rejected as unknown."""
 
     @field_validator("target", mode="before")
     @classmethod
@@ -65,7 +65,7 @@ def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
     """Return the settings from all three sources. None and empty values of the command line mean "not given".
 
     Raises:
-        UsageError: a value or a name is wrong; the line names it and its source.
+        UsageError: a value or a name is invalid; the message names the setting and its source.
     """
     given = {name: value for name, value in from_command_line.items() if value not in (None, (), [])}
     try:
@@ -73,13 +73,17 @@ def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise UsageError(_wrong(name, first["type"], first["msg"], given)) from error
+        raise UsageError(_error_message(name, first["type"], first["msg"], given)) from error
     except ValueError as error:  # raised by the TOML reader
         raise UsageError(f"pyproject.toml: {error}") from error
 
 
-def _wrong(name: str, kind: str, message: str, given: Mapping[str, object]) -> str:
-    if kind == "extra_forbidden":
+def _error_message(name: str, error_type: str, message: str, given: Mapping[str, object]) -> str:
+    """Return pydantic's message for a setting, with the source of the invalid value.
+
+    Only the name in pyproject.toml can be unknown, because pydantic ignores environment variables of no setting.
+    """
+    if error_type == "extra_forbidden":
         close = difflib.get_close_matches(name, RunSettings.model_fields)
         hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(RunSettings.model_fields)}"
         return f"pyproject.toml, [tool.kafkatrial]: no setting {name}{hint}"

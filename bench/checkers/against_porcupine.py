@@ -1,16 +1,18 @@
-"""The generic checker against Go porcupine v1.3.0, on porcupine's own histories, printed as ratios with their goals.
+"""Speed of the generic checker relative to porcupine v1.3.0 (Go), on porcupine's own histories, with a goal for each.
 
     .venv/bin/python bench/checkers/against_porcupine.py [--rounds 5] [--json FILE]
 
-Both judge the same histories in the same run, with one thread each: 102 logs of Jepsen's test of etcd, and histories of
-a key-value store with 10 and with 50 clients, linearizable ones and others. The histories are part of porcupine's
-module, which Go downloads. Reading them into memory is not timed. Processor time is measured, because the machine may
-have other load. The two alternate in rounds, because the machine's speed drifts; the shortest time of all rounds counts
-for each history. As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means
-that this checker is faster.
+Both checkers judge the same histories with one thread: 102 logs of Jepsen's test of etcd, and four histories of a
+key-value store, with 10 and with 50 clients, linearizable and not. The histories are part of porcupine's module, which
+Go downloads. A ratio below 1.0 means that this checker is faster.
 
-No search has yet decided every key of the history kv c50-bad. After the comparison, this history is therefore judged
-again, with a budget and past the first violation, and the verdict of each key is printed.
+The measured time is processor time, because the machine may have other load. It does not include reading the histories
+into memory. The two checkers take turns in rounds, because the speed of the machine changes over time. The shortest
+time of all rounds counts for each history. As with `timeit`, Python's cyclic garbage collector is off while a history
+is judged.
+
+After the comparison, the history c50-bad is judged again, with a budget and beyond the first violation, and the verdict
+of each key is printed. No search has decided every key of this history so far.
 """
 
 import argparse
@@ -41,13 +43,16 @@ from linearizability.verify import Budget, Verification, check
 TIMER = Path(__file__).parent / "porcupine_timer"
 MODULE = "github.com/anishathalye/porcupine"
 ETCD, STORE = "etcd", "kv"
-NOT_USED = "etcd_095"
-"""Porcupine's tests skip this log."""
+SKIPPED_LOG = "etcd_095"
+"""Porcupine's own tests skip this log, too."""
+HARD_HISTORY = "c50-bad"
 REPEATS = 3
+"""Number of times that each history is judged in a round."""
 NO_LIMIT = Budget(time_s=None, memory_mb=None)
 HARD_BUDGET = Budget(time_s=20, memory_mb=2048)
 GOALS = {"etcd, 102 logs": 0.10, "etcd_002": 0.03, "etcd_007": 0.03, "c50-ok": 1.5}
-"""Maximum times relative to porcupine's."""
+"""Maximum ratio to porcupine's time, by row of the printed table."""
+STORE_FUNCTIONS = ("get", "put", "append")
 VERDICTS = {"Ok": Verdict.OK, "Illegal": Verdict.VIOLATION, "Unknown": Verdict.UNKNOWN}
 
 
@@ -63,18 +68,18 @@ class History:
 
 
 @dataclass(slots=True)
-class Timed:
-    """The shortest time so far, and the verdict."""
+class Timing:
+    """The shortest time so far in which a checker judged a history, and its verdict."""
 
     ns: int
     verdict: Verdict
 
-    def take(self, other: "Timed") -> None:
+    def keep_shorter(self, other: "Timing") -> None:
         self.ns = min(self.ns, other.ns)
 
 
 class Porcupine:
-    """The Go program beside this file, built for one run."""
+    """The Go program `porcupine_timer`, which is built for each run of this program."""
 
     def __init__(self, directory: Path) -> None:
         if shutil.which("go") is None:
@@ -83,12 +88,12 @@ class Porcupine:
         self._go("build", "-o", str(self._binary), ".")
         self.test_data = Path(self._go("list", "-m", "-f", "{{.Dir}}", MODULE).strip()) / "test_data"
 
-    def times(self, histories: Sequence[History]) -> dict[str, Timed]:
+    def timings(self, histories: Sequence[History]) -> dict[str, Timing]:
         lines = "".join(json.dumps(self._request(history)) + "\n" for history in histories)
         environment = {**os.environ, "GOMAXPROCS": "1"}
         done = subprocess.run([self._binary], input=lines, env=environment, capture_output=True, text=True, check=True)
         results = [json.loads(line) for line in done.stdout.splitlines()]
-        return {result["name"]: Timed(result["ns"], VERDICTS[result["result"]]) for result in results}
+        return {result["name"]: Timing(result["ns"], VERDICTS[result["result"]]) for result in results}
 
     @staticmethod
     def _request(history: History) -> dict[str, Any]:
@@ -110,10 +115,10 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """Return events for the Go program.
+    """Return events in the format of the Go program: [kind, id, process, function, key, a, b].
 
-    The program requires an end of every operation. An operation of unknown outcome ends after all other events, marked
-    as unknown, so that porcupine accepts any result.
+    The program requires an end of every operation. In the logs of etcd, an operation may have an unknown outcome. It
+    ends after all other events and is marked as unknown, so that porcupine accepts any result.
     """
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
@@ -122,34 +127,38 @@ def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
             running[event.op_id] = event
             lines.append([0, event.op_id, int(event.process), *_arguments(event.value)])
         elif event.kind is EventKind.OK:
-            f = running.pop(event.op_id).value[0]
-            lines.append([1, event.op_id, int(event.process), f, "", *_result(f, event.value)])
+            function = running.pop(event.op_id).value[0]
+            lines.append([1, event.op_id, int(event.process), function, "", *_result(function, event.value)])
     unknown = 2
     ends = [[1, op_id, int(event.process), event.value[0], "", 0, unknown] for op_id, event in running.items()]
     return lines + ends
 
 
-def _arguments(given: tuple[Any, ...]) -> list[Any]:
-    if given[0] in ("get", "put", "append"):
-        return [given[0], given[1], given[2] if len(given) > 2 else "", 0]
-    return [given[0], "", *given[1:], *[0] * (3 - len(given))]
+def _arguments(call: tuple[Any, ...]) -> list[Any]:
+    """Return the function, key, a and b of an invocation; an operation on a register has no key."""
+    function, *arguments = call
+    if function in STORE_FUNCTIONS:
+        key, value = (*arguments, "")[:2]
+        return [function, key, value, 0]
+    return [function, "", *arguments, *[0] * (2 - len(arguments))]
 
 
-def _result(f: str, output: Any) -> list[Any]:
-    if f in ("get", "put", "append"):
+def _result(function: str, output: Any) -> list[Any]:
+    """Return a and b of a result: the value, and for a cas, whether it was done."""
+    if function in STORE_FUNCTIONS:
         return [output or "", 0]
-    return [-1 if output is None else int(output), int(f == "cas" and output)]
+    return [-1 if output is None else int(output), int(function == "cas" and output)]
 
 
 def histories_of(test_data: Path) -> list[History]:
-    logs = [path for path in sorted((test_data / "jepsen").glob("etcd_*.log")) if path.stem != NOT_USED]
+    logs = [path for path in sorted((test_data / "jepsen").glob("etcd_*.log")) if path.stem != SKIPPED_LOG]
     etcd = [History(path.stem, ETCD, read_etcd_log(path)) for path in logs]
     stores = [test_data / "kv" / f"{name}.txt" for name in ("c10-ok", "c10-bad", "c50-ok", "c50-bad")]
     return [*etcd, *(History(path.stem, STORE, read_key_value_log(path)) for path in stores)]
 
 
-def our_time(history: History) -> Timed:
-    """Return the verdict and the shortest time of several checks; each ends at the first violation, as in porcupine."""
+def own_timing(history: History) -> Timing:
+    """Judge a history several times with this checker. As in porcupine, each check ends at the first violation."""
     model, best, verdict = history.model, sys.maxsize, Verdict.UNKNOWN
     for _ in range(REPEATS):
         gc.disable()
@@ -157,25 +166,26 @@ def our_time(history: History) -> Timed:
         verdict = check(history.events, model, NO_LIMIT, first_violation_only=True).verdict
         best = min(best, time.process_time_ns() - begin_ns)
         gc.enable()
-    return Timed(best, verdict)
+    return Timing(best, verdict)
 
 
 def measure(
     porcupine: Porcupine, histories: Sequence[History], rounds: int
-) -> tuple[dict[str, Timed], dict[str, Timed]]:
-    theirs: dict[str, Timed] = {}
-    ours: dict[str, Timed] = {}
+) -> tuple[dict[str, Timing], dict[str, Timing]]:
+    """Return the timings of porcupine and of this checker, by history."""
+    theirs: dict[str, Timing] = {}
+    ours: dict[str, Timing] = {}
     for _ in range(rounds):
-        for name, timed in porcupine.times(histories).items():
-            theirs.setdefault(name, timed).take(timed)
+        for name, timing in porcupine.timings(histories).items():
+            theirs.setdefault(name, timing).keep_shorter(timing)
         for history in histories:
-            timed = our_time(history)
-            ours.setdefault(history.name, timed).take(timed)
+            timing = own_timing(history)
+            ours.setdefault(history.name, timing).keep_shorter(timing)
     return theirs, ours
 
 
 def rows_of(
-    histories: Sequence[History], theirs: dict[str, Timed], ours: dict[str, Timed]
+    histories: Sequence[History], theirs: dict[str, Timing], ours: dict[str, Timing]
 ) -> list[tuple[str, float, float, float | None]]:
     """Return rows of name, porcupine's milliseconds, kafkatrial's milliseconds, and the maximum ratio."""
     etcd = [history.name for history in histories if history.kind == ETCD]
@@ -183,41 +193,43 @@ def rows_of(
     groups |= {name: [name] for name in ("etcd_002", "etcd_007", "c10-ok", "c10-bad", "c50-ok", "c50-bad")}
     return [
         (
-            what,
+            group,
             sum(theirs[name].ns for name in names) / 1e6,
             sum(ours[name].ns for name in names) / 1e6,
-            GOALS.get(what),
+            GOALS.get(group),
         )
-        for what, names in groups.items()
+        for group, names in groups.items()
     ]
 
 
 def print_rows(console: Console, rows: Sequence[tuple[str, float, float, float | None]]) -> bool:
+    """Print the rows, and return whether all goals are met."""
     table = Table("history", "porcupine ms", "kafkatrial ms", "ratio", "goal", "")
-    met = True
-    for what, theirs, ours, goal in rows:
-        holds = goal is None or ours / theirs <= goal
-        met = met and holds
-        mark = "" if goal is None else ("met" if holds else "missed")
+    all_met = True
+    for group, theirs, ours, goal in rows:
+        is_met = goal is None or ours / theirs <= goal
+        all_met = all_met and is_met
+        mark = "" if goal is None else ("met" if is_met else "missed")
         shown_goal = "" if goal is None else f"<= {goal}"
-        table.add_row(what, f"{theirs:.2f}", f"{ours:.2f}", f"{ours / theirs:.3f}", shown_goal, mark)
+        table.add_row(group, f"{theirs:.2f}", f"{ours:.2f}", f"{ours / theirs:.3f}", shown_goal, mark)
     console.print(table)
-    return met
+    return all_met
 
 
 def print_keys(console: Console, verification: Verification) -> None:
-    table = Table("c50-bad, key", "verdict", "steps", "peak MB", "engine or reason")
+    """Print the verdict of each key of the hard history."""
+    table = Table(f"{HARD_HISTORY}, key", "verdict", "steps", "peak MB", "engine or reason")
     for outcome in verification.outcomes:
-        by = outcome.reason if outcome.verdict is Verdict.UNKNOWN else outcome.engine
+        explanation = outcome.reason if outcome.verdict is Verdict.UNKNOWN else outcome.engine
         peak_mb = f"{outcome.peak_bytes / 1e6:.0f}"
-        table.add_row(str(outcome.key), outcome.verdict, f"{outcome.steps:,}", peak_mb, by)
+        table.add_row(str(outcome.key), outcome.verdict, f"{outcome.steps:,}", peak_mb, explanation)
     console.print(table)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--rounds", type=int, default=5, help="Number of rounds (default: %(default)s).")
+    parser.add_argument("--json", type=Path, help="File to which the figures are also written, as JSON.")
     arguments = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory() as directory:
@@ -227,15 +239,15 @@ def main() -> int:
     wrong = [name for name in ours if ours[name].verdict is not theirs[name].verdict]
     console.print(f"verdicts that differ from porcupine's: {', '.join(wrong) or 'none'} of {len(ours)}")
     rows = rows_of(histories, theirs, ours)
-    met = print_rows(console, rows)
-    hard = next(history for history in histories if history.name == "c50-bad")
+    all_met = print_rows(console, rows)
+    hard = next(history for history in histories if history.name == HARD_HISTORY)
     keys = check(hard.events, hard.model, HARD_BUDGET)
     print_keys(console, keys)
     if arguments.json:
         figures = [dict(zip(("history", "porcupine_ms", "kafkatrial_ms", "goal"), row, strict=True)) for row in rows]
         verdicts = {str(outcome.key): str(outcome.verdict) for outcome in keys.outcomes}
-        arguments.json.write_text(json.dumps({"times": figures, "wrong": wrong, "c50-bad": verdicts}, indent=2))
-    return 0 if met and not wrong else 1
+        arguments.json.write_text(json.dumps({"times": figures, "wrong": wrong, HARD_HISTORY: verdicts}, indent=2))
+    return 0 if all_met and not wrong else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Counterexample: the smallest trial found that shows a violation, and its program for a person to read and start."""
+"""Counterexample: the smallest trial found that shows a violation, and a Python program that runs this trial."""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -14,23 +14,24 @@ _WIDTH: Final = 118
 _CONFIRMATIONS: Final = {
     True: "The result occurred twice.",
     False: "The result did not recur: flaky.",
-    None: "It ran once.",
+    None: "The trial was not run a second time.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A violation, or a finding of chaos, and the smallest trial found that shows it.
+    """A violation or a finding of chaos, with the smallest trial found that shows it.
 
     :param name: name of the violation or the finding.
-    :param seed: seed of the trial in which it was found; None for a trial that was written by hand.
+    :param text: what was violated, for a person.
+    :param seed: seed of the trial before shrinking; None for a trial that was written by hand.
     :param target: target on which it was found.
     :param defect: defect that was seeded into the simulation; empty if there was none.
-    :param at_ms: time of the violation, in virtual time.
-    :param digest: digest of the run in virtual time, the same whenever the trial runs; empty on any other target.
-    :param is_confirmed: whether a second run showed the same violation (in virtual time: with the same digest); None if
-        the trial ran only once.
-    :param runs: number of trials that ran while it was shrunk.
+    :param at_ms: on the simulation, virtual time of the violation.
+    :param digest: on the simulation, digest of the run, which is the same for every run of the trial; otherwise empty.
+    :param is_confirmed: whether a second run showed the same violation (on the simulation: with the same digest); None
+        if there was no second run.
+    :param runs: number of runs during shrinking.
     """
 
     trial: Trial
@@ -46,7 +47,7 @@ class Counterexample:
 
     @property
     def command(self) -> str:
-        """The command line that runs the seed again in virtual time, with the trial before shrinking."""
+        """The command line that runs the seed on the simulation again, with the trial before shrinking."""
         return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
 
     @property
@@ -59,7 +60,10 @@ class Counterexample:
 
 
 def operations_of(client: Client) -> int:
-    """Return the minimum number of operations in a client's steps; 1 for a workload."""
+    """Return the number of operations of a client, for the size of a trial.
+
+    A workload counts as one. A step counts as the operations that it has without retries.
+    """
     if not isinstance(client, SteppingClient):
         return 1
     return sum(
@@ -84,7 +88,7 @@ from chaos.campaign.program import run_program
 trial = {trial}
 
 if __name__ == "__main__":
-    raise SystemExit(run_program(trial{facts}))
+    raise SystemExit(run_program(trial{arguments}))
 '''
 _SAVED_PROGRAM: Final = f'''\
 """{{title}}
@@ -107,12 +111,15 @@ if __name__ == "__main__":
 
 def program_of(found: Counterexample) -> str:
     """Return the source of a program that runs the trial, and exits with 1 if it shows a violation or the finding."""
-    given = {"target": found.target, "name": found.name, "defect": found.defect}
-    defaults = {"target": SIMULATION, "name": found.name if found.target == SIMULATION else "", "defect": ""}
-    facts = "".join(f", {name}={value!r}" for name, value in given.items() if value != defaults[name])
-    trial = found.trial
-    source = printed(trial, used=len("trial = "))
-    return _PROGRAM.format(**_header(found), imports=imports_of(trial), trial=source, facts=facts)
+    arguments = {} if found.target == SIMULATION else {"target": found.target, "name": found.name}
+    if found.defect:
+        arguments["defect"] = found.defect
+    return _PROGRAM.format(
+        **_header(found),
+        imports=imports_of(found.trial),
+        trial=printed(found.trial, used=len("trial = ")),
+        arguments="".join(f", {name}={value!r}" for name, value in arguments.items() if value),
+    )
 
 
 def saved_program_of(found: Counterexample) -> str:
@@ -122,14 +129,14 @@ def saved_program_of(found: Counterexample) -> str:
 
 def _header(found: Counterexample) -> dict[str, str]:
     is_virtual = found.target == SIMULATION
-    at = f", {found.at_ms} virtual milliseconds after the start of the cluster" if is_virtual else ""
+    when = f", {found.at_ms} virtual milliseconds after the start of the cluster" if is_virtual else ""
     digest = f" The run's digest is {found.digest}." if found.digest else ""
     story = [found.text] if found.text else []
     story.append(f"Shrunk by {found.runs} runs to {found.size}. {_CONFIRMATIONS[found.is_confirmed]}{digest}")
     if found.seed is not None:
         story.append(f"Found by: {found.command}" if is_virtual else f"Found with seed {found.seed}.")
     return {
-        "title": f"{found.name} on {found.target}{at}.",
+        "title": f"{found.name} on {found.target}{when}.",
         "story": "\n\n".join(fill(_escaped(paragraph), _WIDTH) for paragraph in story),
     }
 

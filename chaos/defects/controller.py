@@ -26,9 +26,9 @@ _place = _RackList.place
 
 @_seeds(BrokerHeartbeatManager, "stale_brokers", "no-busy-loop", "not-converged", "unavailable")
 def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list[int]:
-    """A broker without heartbeats is never fenced.
+    """A broker that sends no heartbeats is never fenced.
 
-    The partitions that it led have no reachable leader, and no other leader is elected.
+    If it has stopped, it stays the leader of its partitions, and no other leader is elected.
     """
     return []
 
@@ -37,9 +37,9 @@ def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list
 def keep_a_new_incarnation_in_its_isrs(
     registration: Any, elections: Elections, **conditions: Any
 ) -> tuple[list[MetadataRecord], RegisterBrokerRecord]:
-    """A broker that was restarted before the controller has fenced it stays in its ISRs and leads its partitions.
+    """A broker that restarts before the controller fences it stays in its ISRs, and stays the leader of its partitions.
 
-    It may have lost records in a power cut. If it continues as leader, they are lost on all replicas.
+    It may have lost records in a power cut. If it stays the leader, the other replicas lose these records, too.
     """
     _, record = register_broker(registration, elections, **conditions)
     return [record], record
@@ -49,7 +49,7 @@ def keep_a_new_incarnation_in_its_isrs(
 def stay_active_when_deposed(self: Node, now: Now) -> None:
     """A controller that has lost its quorum keeps its image and continues to process requests.
 
-    Its next append fails, since the node is no longer the leader, and pending requests never get a response.
+    Its next append fails, since the node no longer leads the quorum. Pending requests never get a response.
     """
     self._epoch_start_offset = None
 
@@ -58,7 +58,7 @@ def stay_active_when_deposed(self: Node, now: Now) -> None:
 def give_one_block_to_all_brokers(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
     """Every broker gets the same block of producer ids, since the end of the block is not recorded.
 
-    Producers at different brokers get the same id, and brokers cannot distinguish their batches.
+    Producers that get their ids from different brokers have the same id, and no broker can distinguish their batches.
     """
     block, record = _next_block(image, broker_id)
     return block, ProducerIdsRecord(
@@ -68,7 +68,7 @@ def give_one_block_to_all_brokers(image: MetadataImage, broker_id: int) -> tuple
 
 @_seeds(_RackList, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
 def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[int, ...]:
-    """The last replica of a new partition with at least three replicas is placed on the preferred leader, too.
+    """The last replica of a new partition is on the same broker as the first, if there are at least three.
 
     The partition has one replica fewer than requested, and its ISR is never complete.
     """
@@ -80,7 +80,7 @@ def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[in
 def never_complete_a_reassignment(target: _Target) -> _Target:
     """A reassignment never completes, although all new replicas are in sync.
 
-    The replicas to be removed stay, may lead, and are part of the ISR.
+    The old replicas stay in the ISR, and may lead the partition.
     """
     return target
 
@@ -93,10 +93,10 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
     source="KAFKA-15665",
 )
 def complete_a_reassignment_early(target: _Target) -> _Target:
-    """A reassignment is complete when one of its target replicas is in sync, not when all are.
+    """A reassignment is completed when the first of the target replicas is in sync, although others are not.
 
-    The old replicas are removed while other target replicas have not caught up. If the broker of the only in-sync
-    replica stops, records are lost.
+    The old replicas are removed before all target replicas have caught up. If the only replica in sync fails, records
+    are lost.
     """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
@@ -106,9 +106,9 @@ def complete_a_reassignment_early(target: _Target) -> _Target:
 
 @_seeds(BrokerHeartbeatManager, "_others_caught_up", "others-caught-up", source="KIP-841")
 def end_before_the_others_know(self: BrokerHeartbeatManager, broker_id: int) -> bool:
-    """A broker in controlled shutdown ends as soon as it leads no partition.
+    """A controlled shutdown ends as soon as the broker leads no partition.
 
-    Other brokers may not have applied the new leaders yet. Their clients still send requests to the broker that has
-    ended, and its followers wait for it.
+    Other brokers may not have applied the change of leaders yet. They still direct clients to the stopped broker, and
+    still fetch from it.
     """
     return True

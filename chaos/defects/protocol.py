@@ -1,4 +1,4 @@
-"""Defects of responses: wrong error codes, offsets and leaders; acks and offsets that are not checked."""
+"""Defects of request handlers: wrong errors, offsets and leaders in responses; acks and offsets are not checked."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,9 +43,9 @@ _metadata_partition = metadata._partition
     DelayedProduce, "try_complete", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset"
 )
 def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, changed_key: object) -> bool:
-    """An append that was not committed in time is acknowledged instead of failing with REQUEST_TIMED_OUT.
+    """Produce with acks=all returns no error when its timeout expires, instead of REQUEST_TIMED_OUT.
 
-    Records that a leader appended while it was isolated are lost after their acknowledgement.
+    A leader that is isolated acknowledges records that no follower has. They are lost when another leader is elected.
     """
     if not self.check() and changed_key is not None:
         return False
@@ -56,9 +56,9 @@ def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, changed_key: o
 
 @_seeds(produce, "_append", "offset-mismatch", "divergent-offset")
 def return_the_last_offset(broker: Any, request: Request, result: Any, now: Now) -> None:
-    """A Produce response has the offset of the batch's last record instead of its first one.
+    """A Produce response has the offset of the batch's last record, not of its first one.
 
-    Producers have wrong offsets of their records.
+    Producers get wrong offsets for their records.
     """
     _append(broker, request, result, now)
     if result.base_offset >= 0 and result.end_offset > result.base_offset:
@@ -69,7 +69,7 @@ def return_the_last_offset(broker: Any, request: Request, result: Any, now: Now)
 def return_zero_for_the_start(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
     """ListOffsets returns 0 as the start of every log.
 
-    A consumer that begins at the start is out of range.
+    If the first records have been deleted, a consumer that begins at the start gets OFFSET_OUT_OF_RANGE.
     """
     if requested.timestamp == -2:
         return _found(request, requested, -1, 0, partition.leader_epoch)
@@ -78,9 +78,9 @@ def return_zero_for_the_start(request: Request, partition: Partition, requested:
 
 @_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "leadership/only-the-leader-serves")
 def return_offsets_of_a_follower(broker: Any, request: Request, topic: Any, requested: Any, found: Any) -> Any:
-    """Any replica responds to ListOffsets, even a follower.
+    """A follower responds to ListOffsets as if it were the leader.
 
-    Its high watermark lags: consumers get an end offset below acknowledged records.
+    Its high watermark lags, so consumers get an end offset below that of acknowledged records.
     """
     partition = find_partition(broker, find_topic(broker, topic), requested.partition_index)
     if isinstance(partition, ErrorCode):
@@ -109,9 +109,10 @@ def return_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any
 
 @_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-rejected", "not-converged", "exception")
 def wait_above_the_log_end(self: PartitionReader, partition: Partition, request: Any) -> ErrorCode:
-    """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has reached that offset.
+    """A fetch above the log end does not fail with OFFSET_OUT_OF_RANGE, but waits until the log reaches its offset.
 
-    A consumer whose position is above the log end after an unclean election skips all records up to that position.
+    After an unclean election the log end may be below a consumer's position. The consumer then skips all records up to
+    its position.
     """
     error = _check(self, partition, request)
     is_above = request.fetch_offset > partition.log.log_end_offset
@@ -139,9 +140,9 @@ def accept_any_acks(request: Request, partition: Any) -> Any:
 
 @_seeds(produce, "_validate_all", "produce/rejected-request-leaves-no-record")
 def append_before_the_acks_are_checked(broker: Any, request: Request, now: Now) -> Any:
-    """The batches of a request with acks=2 are appended, and then rejected with INVALID_REQUIRED_ACKS.
+    """A Produce request with acks=2 is rejected with INVALID_REQUIRED_ACKS only after its batches are appended.
 
-    Consumers read records that failed, and a producer that sends them again writes them twice.
+    Consumers read records whose send failed. A producer that sends them again writes them twice.
     """
     results = yield from _validate_all(broker, request, now)
     for result in (each for each in results if each.error is ErrorCode.invalid_required_acks):
@@ -164,7 +165,7 @@ def append_before_the_acks_are_checked(broker: Any, request: Request, now: Now) 
 def delete_above_the_high_watermark(partition: Partition, before_offset: int) -> ErrorCode:
     """DeleteRecords advances the log start offset up to the log end, above the high watermark.
 
-    Uncommitted records are deleted, and the high watermark is below the log start offset.
+    Uncommitted records are deleted, and the log starts above its high watermark.
     """
     error = _validate(partition, before_offset)
     is_in_log = before_offset <= partition.log.log_end_offset
@@ -181,9 +182,9 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
     "metadata-response",
 )
 def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str) -> Any:
-    """FindCoordinator returns the first replica of the group's partition, not the leader.
+    """FindCoordinator returns the first replica of the group's partition, even if another replica is the leader.
 
-    After a failover, clients are directed again and again to a broker that rejects their requests.
+    After a failover, clients send their requests to a broker that always rejects them.
     """
     record = broker.image.partition("__consumer_offsets", broker.groups.partition_of(group))
     return None if record is None else brokers.get(record.replicas[0])
@@ -198,9 +199,9 @@ def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str)
     "metadata-response",
 )
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
-    """Metadata names the first replica as the leader if its broker is alive, even if another replica leads.
+    """Metadata returns the first replica as the leader if its broker is alive, even if another replica leads.
 
-    After a failover, producers send to a broker that rejects their requests, indefinitely.
+    After a failover, producers send their requests to a broker that always rejects them.
     """
     returned = _metadata_partition(request, view, record)
     preferred = record.replicas[0]
@@ -213,7 +214,7 @@ def name_the_first_replica_as_leader(request: Request, view: ClusterView, record
 def return_the_log_end(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
     """ListOffsets returns the log end to consumers, not the high watermark.
 
-    A consumer that waits for this offset waits for records that may never be committed.
+    A consumer that reads up to this offset waits for records that may never be committed.
     """
     if requested.timestamp == -1:
         return _found(request, requested, -1, partition.log.log_end_offset, partition.leader_epoch)
@@ -236,10 +237,10 @@ def _doubled(entry: ConfigEntry) -> ConfigEntry:
 
 @_seeds(envelope, "_error_codes", "forwarded-error", source="KIP-590")
 def look_only_at_the_top_level_error(entity: Any) -> Iterator[ErrorCode]:
-    """A controller returns NOT_CONTROLLER inside an envelope if only the elements of a response have this error.
+    """NOT_CONTROLLER becomes the error of an Envelope response only from the top level of the embedded response.
 
-    The broker relays the response instead of sending the request again, and a client receives an error that it cannot
-    explain: it sent its request to a broker.
+    If only the elements of the embedded response have this error, the broker relays them instead of retrying. The
+    client gets NOT_CONTROLLER, although it sent its request to a broker.
     """
     if hasattr(entity, "error_code"):
         yield entity.error_code

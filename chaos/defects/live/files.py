@@ -1,6 +1,7 @@
-"""Defects of file access below the log. They have an effect after a power cut, a disk error or a restart.
+"""Defects of the server's access to files, such as missing flushes and errors of the disk that are ignored.
 
-The simulation cannot detect them, because it has its own disk instead of this code.
+Most of them have an effect only after a power cut, a disk error, a kill or a restart. The simulation cannot detect
+them, because it has its own implementation of `Disk` in place of `FileDisk`.
 """
 
 import os
@@ -27,25 +28,25 @@ _MODE = 0o644
 
 @_seeds(FileDisk, "flush", "not-recovered", "lost-write", source="https://jepsen.io/analyses/nats-2.12.1")
 def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
-    """A flush does nothing: written data counts as durable.
+    """A flush does nothing, so data that is only in the operating system's cache counts as durable.
 
-    It is only in the operating system's cache. A power cut loses it, although the topic requires a flush per record.
+    A power cut loses acknowledged records, although the topic requires a flush per record.
     """
 
 
 @_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968")
 def flush_no_directory(self: FileDisk, *paths: str) -> None:
-    """Files are flushed, but their directories never are.
+    """Files are flushed, but the directories that contain them are not.
 
-    After a power cut new segments have no name: their records are lost, although they were flushed.
+    A power cut removes new segments from their directory, and their records are lost, although they were flushed.
     """
 
 
 @_seeds(FileDisk, "_put", "not-recovered", "lost-write", source="https://lwn.net/Articles/322823/")
 def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
-    """A checkpoint is written beside the old one and replaces it by a rename, without a flush of its content.
+    """A new checkpoint replaces the old one by a rename, before its content is flushed.
 
-    After a power cut the file is empty, and the old content is lost.
+    After a power cut the file is empty, and the old content is lost, too.
     """
     target = self._at(path)
     temporary = target.with_name(f"{target.name}.tmp")
@@ -56,9 +57,9 @@ def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: 
 
 @_seeds(FileDisk, "_put", "not-recovered", "lost-write")
 def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
-    """A checkpoint is truncated and written in place.
+    """A checkpoint is truncated and written in place, instead of replaced by a rename.
 
-    A power cut or kill in between leaves an incomplete file. The vote and `meta.properties` are such files.
+    A power cut or kill during the write leaves an incomplete file. A node may lose its vote or `meta.properties`.
     """
     self._close(path)
     self._at(path).write_bytes(data)
@@ -68,9 +69,9 @@ def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durabl
 def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
     """`meta.properties` is written but not flushed.
 
-    After a power cut soon after its first start, a node has lost its node id, or does not start.
+    If a power cut follows the first start of a node, the node has lost its identity, or does not start again.
     """
-    self.disk.replace = self.disk.write  # type: ignore[method-assign]
+    self.disk.replace = self.disk.write  # type: ignore[method-assign]  # without the flushes of `replace`
     try:
         return _identify(self, node_id, cluster_id)
     finally:
@@ -84,7 +85,7 @@ def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster
 def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray | memoryview) -> None:
     """An error of a write is ignored.
 
-    The batch is acknowledged but not in the log; the next one is written at its position.
+    The batch is acknowledged, but is not in the file. The next batch is written in its place.
     """
     try:
         _append(self, path, *parts)
@@ -94,9 +95,9 @@ def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray
 
 @_seeds(FileDisk, "flush", "lost-write", "not-recovered", source="https://wiki.postgresql.org/wiki/Fsync_Errors")
 def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
-    """An error of a flush is ignored, as if a later flush repeated it.
+    """An error of a flush is ignored, as if the next flush would write the same data.
 
-    Batches that are only in the cache are acknowledged, and lost in a power cut.
+    Batches that are only in the cache are acknowledged, and a power cut loses them.
     """
     try:
         _flush(self, *paths)
@@ -109,9 +110,9 @@ def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
 
 @_seeds(FileDisk, "_descriptor", "node-ended", "not-recovered", "lost-write", "replicas-differ")
 def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0) -> int:
-    """A file is opened without O_APPEND, so that writes begin at the file position: after a restart, at 0.
+    """A file is opened without O_APPEND, so writes begin at the file position, which is 0 after a restart.
 
-    The first records of a log are overwritten by the next ones.
+    New records overwrite the first records of the log.
     """
     descriptor = self._descriptors.get(path)
     if descriptor is None:
@@ -121,9 +122,9 @@ def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0)
 
 @_seeds(FileDisk, "delete_directory", "node-ended", "replicas-differ", "lost-write", "not-recovered")
 def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
-    """The log of a removed replica is deleted, but its files stay open.
+    """The files of a removed replica are deleted, but their descriptors stay open.
 
-    When the replica is assigned to the node again, it writes to the deleted files.
+    If the replica is assigned to the node again, the node writes its records to the deleted files.
     """
     for file in self._at(path).iterdir():
         file.unlink()
@@ -132,40 +133,37 @@ def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
 
 @_seeds(FileDisk, "truncate", "lost-write", "replicas-differ", "not-recovered")
 def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
-    """A truncation changes only the log's state in memory, not the file.
+    """A truncation changes only the log's state in memory, and not the file.
 
-    A deposed leader appends after the records that it should have removed, and serves these in place of the new ones.
+    A deposed leader appends new records behind those that it should have removed, and serves the latter instead.
     """
 
 
-def _buffering() -> type[FileDisk]:
-    class Buffering(FileDisk):
-        """Disk that buffers appends until the file is read or flushed."""
+class _BufferingDisk(FileDisk):
+    """Disk that buffers appends until the file is read or flushed."""
 
-        def __init__(self, root: Path, open_files_max: int) -> None:
-            super().__init__(root, open_files_max)
-            self._kept: dict[str, list[bytes]] = {}
+    def __init__(self, root: Path, open_files_max: int) -> None:
+        super().__init__(root, open_files_max)
+        self._buffered: dict[str, list[bytes]] = {}
 
-        def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
-            if not any(parts):
-                super().append(path)
-            self._kept.setdefault(path, []).append(b"".join(parts))
+    def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
+        if not any(parts):
+            super().append(path)  # creates the file
+        self._buffered.setdefault(path, []).append(b"".join(parts))
 
-        def _descriptor(self, path: str, flags: int = 0) -> int:
-            if kept := self._kept.pop(path, []):
-                super().append(path, *kept)
-            return super()._descriptor(path, flags)
-
-    return Buffering
+    def _descriptor(self, path: str, flags: int = 0) -> int:
+        if buffered := self._buffered.pop(path, []):
+            super().append(path, *buffered)
+        return super()._descriptor(path, flags)
 
 
 @_seeds(log_directory, "FileDisk", "lost-write", "not-recovered")
 def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX) -> FileDisk:
-    """Appends are buffered by the process until the file is read or flushed.
+    """Appends are buffered in the process until the file is read or flushed.
 
-    SIGKILL loses acknowledged records, on all replicas if all are killed; no power cut is needed.
+    SIGKILL is enough to lose acknowledged records: on all replicas, if all nodes are killed.
     """
-    return _buffering()(root, open_files_max)
+    return _BufferingDisk(root, open_files_max)
 
 
 # --- starting
@@ -173,9 +171,9 @@ def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX
 
 @_seeds(node, "take_clean_shutdown", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-10471")
 def keep_the_marker_of_a_clean_stop(disk: Disk) -> int | None:
-    """The marker of a clean shutdown is not removed at the start.
+    """The file that marks a clean shutdown is not removed when a node starts.
 
-    After the next crash it is still there: torn logs count as complete, and are not recovered.
+    After a crash the file still exists, so the node takes incomplete logs for complete, and does not recover them.
     """
     epoch = take_clean_shutdown(disk)
     if epoch is not None:

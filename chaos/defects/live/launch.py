@@ -1,12 +1,13 @@
-"""`python -m chaos.defects.live.launch NAME ARGUMENT…`: a node of the reference broker with one seeded defect.
+"""Program of a node of the reference broker with one seeded defect; the target `defective:NAME` starts it.
 
-Only the target `defective:NAME` starts it. It replaces one function, and then runs the broker's own code.
+`python -m chaos.defects.live.launch NAME ARGUMENT…` seeds the defect, which replaces one function, and then runs
+`reference_broker.server` with the other arguments.
 """
 
 import runpy
 import sys
 
-sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # starts faster, as in `reference_broker.server`
+sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # see `reference_broker.server.__main__`
 
 from chaos.defects.live.registry import live_defect  # noqa: E402
 

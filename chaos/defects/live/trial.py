@@ -1,8 +1,8 @@
-"""Trial of a defect on real processes: its round runs on `defective:NAME`, and on the clean broker.
+"""Trial of a defect on real processes: the round saved for it runs on `defective:NAME`, and on the clean broker.
 
-A defect is detected by any violation in the report of the round. Real processes are not deterministic, so a round
-without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm: the violation that the
-same round shows with the defect is then no evidence that the defect was detected.
+A defect is detected if the report of the round has a violation. Real processes are not deterministic, so a round
+without a violation is repeated, up to a limit. A violation on the clean broker is a false alarm. It means that the
+round shows a violation even without the defect, and so proves nothing about the defect.
 
 A round with a power cut runs on the FUSE disk, which loses exactly the bytes and directory entries that were not
 flushed. A journalling file system may keep more, so that a defect could be missed by chance.
@@ -29,13 +29,14 @@ CLEAN: Final = "reference"
 
 
 @dataclass(frozen=True, slots=True)
-class LiveTried:
+class LiveTrialResult:
     """Result of one round with one defect, or on the clean broker.
 
-    :ivar target: `defective:NAME`, or the clean broker.
-    :ivar violations: violations of the last run; empty if the defect was missed, or if there was no false alarm.
-    :ivar rounds: number of times that the round ran.
-    :ivar not_run: why the round was not run: a missing capability of this machine, or a cluster that did not start.
+    :ivar target: `defective:NAME`, or `CLEAN`.
+    :ivar violations: violations of the last run. If there are none, the defect was missed, or the clean broker passed.
+    :ivar rounds: number of times that the round was started.
+    :ivar not_run: reason if the round could not run: a missing capability of this machine, or a cluster that did not
+        start.
     """
 
     target: str
@@ -45,48 +46,49 @@ class LiveTried:
     not_run: str = ""
 
 
-class Run(Protocol):
-    """A function that runs a round; `run_on` runs it on real processes."""
+class RunRound(Protocol):
+    """A function that runs a round, such as `run_on`; tests replace it."""
 
     def __call__(self, target: str, trial: Trial, run_dir: Path, *, disk: DiskKind | None) -> Report:
-        """Run the round on a target with log directories on a disk of this kind. Raises `TargetError`."""
+        """Run the round on a target whose log directories are on a disk of this kind. Raises `TargetError`."""
         ...
 
 
 def required_disk(trial: Trial) -> DiskKind | None:
-    """Return the disk on which the round can show its defect; None if any disk is sufficient."""
+    """Return the kind of disk that the round needs to show its defect; None if any disk is sufficient."""
     cuts_power = any(isinstance(timed.fault, PowerCut) for timed in trial.schedule)
     return DiskKind.FUSE if cuts_power else None
 
 
-def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> Iterator[LiveTried]:
-    """Try each defect by its round, then each of these rounds on the clean broker."""
+def try_defects(names: Iterable[str], *, rounds_max: int, run: RunRound = run_on) -> Iterator[LiveTrialResult]:
+    """Run the round of each defect with the defect, then each of these rounds once on the clean broker."""
     names = tuple(names)
     for name in names:
-        yield _tried(f"defective:{name}", ROUNDS[name], rounds_max, run)
+        yield _try_round(f"defective:{name}", ROUNDS[name], rounds_max, run)
     for trial in dict.fromkeys(ROUNDS[name] for name in names):
-        yield _tried(CLEAN, trial, 1, run)
+        yield _try_round(CLEAN, trial, 1, run)
 
 
 def reasons_not_to_run(target: str, trial: Trial) -> str:
-    """Return the missing capabilities of this machine or the target for a round; empty if there are none."""
+    """Return what this machine or the target lacks for a round, as text; empty if it lacks nothing."""
     try:
         return remove_unsupported_faults(target, trial, required_disk(trial)).reasons
     except NotInstalledError as error:
         return str(error)
 
 
-def _tried(target: str, trial: Trial, rounds_max: int, run: Run) -> LiveTried:
+def _try_round(target: str, trial: Trial, rounds_max: int, run: RunRound) -> LiveTrialResult:
+    """Run a round until it has a violation or cannot run, at most `rounds_max` times."""
     began_s = time.monotonic()
     disk = required_disk(trial)
-    lacking = reasons_not_to_run(target, trial)
+    not_run = reasons_not_to_run(target, trial)
     violations: tuple[Violation, ...] = ()
     rounds = 0
-    while not lacking and not violations and rounds < rounds_max:
+    while not not_run and not violations and rounds < rounds_max:
         rounds += 1
         try:
             with TemporaryFolder() as directory:
                 violations = run(target, trial, Path(directory) / "run", disk=disk).violations
         except TargetError as error:
-            lacking = str(error)
-    return LiveTried(target, violations, rounds, time.monotonic() - began_s, lacking)
+            not_run = str(error)
+    return LiveTrialResult(target, violations, rounds, time.monotonic() - began_s, not_run)

@@ -1,14 +1,17 @@
-"""The cycle anomalies: cyclic dependencies between transactions, by Adya's names as Elle uses them.
+"""The cycle anomalies: cyclic dependencies between transactions, with the names of Adya and Elle.
 
 Kafka orders the records of a partition and hides uncommitted records; it does not isolate transactions in any other
 way. Two transactions that write to two partitions may be interleaved differently in each, and a consumer may read old
-records after newer ones of another partition. So a cycle breaks a promise only if all of its edges are read_committed
-reads. Such a cycle is impossible: each transaction must have committed before the next one reads its records, and each
-transaction reads before it commits.
+records after newer ones of another partition. So a cycle breaks a promise only if all of its edges are write-read edges
+by read_committed reads. Kafka makes such a cycle impossible: a transaction reads before it commits, and it can read the
+records of the previous transaction in the cycle only after that one has committed.
 
-The evidence of a cycle has two operations for each edge. An edge of process order or of real time has no operations of
-its own, so the first operations of its two transactions are given. The record in the evidence is that of the first edge
-with a record.
+Write-write, write-read and read-write edges are dependencies between transactions. In the definitions of the realtime
+anomalies, process order counts as real time, and a transaction *continues in real time* on a cycle if a real-time edge
+leads from it to the next transaction.
+
+The evidence of a cycle has two operations for each edge. For a real-time edge, they are the first operations of its two
+transactions. The record in the evidence is that of the first edge with a record.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,23 +33,27 @@ def _cycles(run: WholeRun) -> tuple[Graph, list[Found]]:
 
 def _finder(name: str) -> Callable[[WholeRun], Iterable[Anomaly]]:
     def find(run: WholeRun) -> Iterable[Anomaly]:
-        """Return at most one finding per verdict; each counts strongly connected components."""
-        graph, everything = run.once(_cycles)
+        """Yield at most one anomaly per verdict; its count is the number of strongly connected components."""
+        graph, components = run.once(_cycles)
         for verdict in (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED):
-            found = [own for own in everything if (own.name, own.verdict) == (name, verdict)]
+            found = [each for each in components if (each.name, each.verdict) == (name, verdict)]
             if found:
-                yield Anomaly(name, verdict, len(found), _lowest_explained(run, graph, found))
+                yield Anomaly(name, verdict, len(found), _lowest_evidence(run, graph, found))
 
     return find
 
 
-def _lowest_explained(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tuple[Evidence, ...]:
+def _lowest_evidence(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tuple[Evidence, ...]:
+    """Return the evidence of the first few components. Only this evidence gets a text."""
     transactions = run.context.transactions
-    with_cycle = [own.cycle for own in found if own.cycle is not None]
-    explained = iter(evidence_of(with_cycle, graph, transactions))
+    cycles = [each.cycle for each in found if each.cycle is not None]
+    evidence_by_cycle = iter(evidence_of(cycles, graph, transactions))
     pairs = [
-        (evidence_of_unknown(own.start, graph, transactions) if own.cycle is None else next(explained), own.cycle)
-        for own in found
+        (
+            evidence_of_unknown(each.start, graph, transactions) if each.cycle is None else next(evidence_by_cycle),
+            each.cycle,
+        )
+        for each in found
     ]
     pairs.sort(key=lambda pair: evidence_order(pair[0]))
     return tuple(
@@ -55,13 +62,17 @@ def _lowest_explained(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tu
     )
 
 
-def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition:
+def _definition(name: str, text: str, levels: str, first: str) -> RunDefinition:
+    """Return a definition.
+
+    :param first: the transaction with which the cycle in the evidence begins.
+    """
     return RunDefinition(
         name=name,
         text=text,
         levels=levels,
         counted="strongly connected components",
-        evidence=f"two for each edge of a shortest cycle, which begins with the lowest transaction that {begins}",
+        evidence=f"two for each edge of a shortest cycle, which begins with the lowest {first}",
         find=_finder(name),
         facts=(EDGE_FACTS,),
     )
@@ -69,50 +80,54 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
 
 _PERMITTED: Final = "Permitted."
 _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
-_BUDGET: Final = " Unknown where the budget of the search ran out before it could distinguish this from `{}`."
+_BUDGET: Final = " Unknown if the search used up its budget before it could distinguish this from `{}`."
+_SUCH_TRANSACTION: Final = "transaction with this property"
 
 CYCLES: Final = (
-    _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "lies on a cycle"),
+    _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "transaction on such a cycle"),
     _definition(
         G1C,
         "Write-write and write-read edges form a cycle that has a write-read edge.",
-        "A violation for each component of the graph that has only read_committed reads as edges; else permitted.",
-        "is the source of a write-read edge",
+        "A violation if all edges of the cycle are write-read edges by read_committed reads; otherwise permitted.",
+        "source of a write-read edge on such a cycle",
     ),
     _definition(
         G_SINGLE,
         "A cycle of write-write and write-read edges with exactly one read-write edge.",
         _PERMITTED + _BUDGET.format(G2),
-        "is the source of the read-write edge of such a cycle",
+        "source of the read-write edge of such a cycle",
     ),
     _definition(
         G2,
-        "Cycles of write-write, write-read and read-write edges, all of them with at least two read-write edges.",
+        "A cycle of write-write, write-read and read-write edges has at least two read-write edges, and no cycle of its"
+        " component has exactly one.",
         _PERMITTED,
-        "is the source of a read-write edge",
+        "source of a read-write edge on such a cycle",
     ),
     _definition(
         G0 + REAL_TIME,
-        "Write-write and real-time edges form a cycle.",
+        "A transaction continues in real time on a cycle of write-write and real-time edges.",
         _NOT_PROMISED,
-        "continues in real time",
+        _SUCH_TRANSACTION,
     ),
     _definition(
         G1C + REAL_TIME,
-        f"Real-time edges form a cycle with write-read edges, but no cycle without them (`{G0}{REAL_TIME}`).",
+        "A transaction continues in real time on a cycle of write-write, write-read and real-time edges, but on no such"
+        " cycle without write-read edges.",
         _NOT_PROMISED,
-        "continues in real time, but not on a cycle without write-read edges",
+        _SUCH_TRANSACTION,
     ),
     _definition(
         G_SINGLE + REAL_TIME,
-        "Real-time edges form a cycle with exactly one read-write edge, but no cycle without read-write edges.",
+        "A transaction continues in real time on a cycle with exactly one read-write edge, but on no cycle without"
+        " read-write edges.",
         _NOT_PROMISED + _BUDGET.format(G2 + REAL_TIME),
-        "continues in real time on such a cycle",
+        _SUCH_TRANSACTION,
     ),
     _definition(
         G2 + REAL_TIME,
-        "Real-time edges form cycles with at least two read-write edges, but none with fewer.",
+        "A transaction continues in real time on a cycle, but only on cycles with at least two read-write edges.",
         _NOT_PROMISED,
-        "continues in real time, but not on a cycle without read-write edges",
+        _SUCH_TRANSACTION,
     ),
 )

@@ -2,10 +2,10 @@
 
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
-- A node that is not the active controller: NOT_CONTROLLER(41); the broker then sends the request again.
-- An embedded request that is malformed, or whose API cannot be forwarded: INVALID_REQUEST(42).
-- The Envelope response contains the embedded response. NOT_CONTROLLER in the embedded response becomes the error of the
-  Envelope response.
+- If this node is not the active controller, the error is NOT_CONTROLLER(41). The broker then sends the request again.
+- If the embedded request is malformed, or its API cannot be forwarded, the error is INVALID_REQUEST(42).
+- Otherwise the embedded request is handled, and the Envelope response contains its response. If that has NOT_CONTROLLER
+  anywhere, the error of the Envelope response is NOT_CONTROLLER (`core.envelope.in_envelope`).
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ from reference_broker.protocol.errors import ErrorCode, MalformedRequestError
 from reference_broker.protocol.messages import read_header
 
 _FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 64})
-"""Keys of the APIs that brokers forward."""
+"""Keys of the APIs that brokers forward: the administrative requests that only the active controller can process."""
 
 
 def handle(node: ServingNode, request: Request, now: Now) -> Any:
-    """Serve the embedded request."""
+    """Handle the embedded request, or return an error."""
     if node.controller is None or not node.controller.is_active:
         return request.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)
     try:

@@ -5,11 +5,11 @@ Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98, KI
 Rules of this file, per producer id:
 - An epoch below the latest epoch is fenced. A new epoch starts at sequence 0. If the producer is unknown, any sequence
   is accepted, as in Kafka, because the state of the producer may have expired.
-- Within an epoch the first sequence of a batch follows the last one of the previous batch; 0 follows 2^31-1.
-- A batch with the epoch and sequences of one of the last five batches is a duplicate; the response has the offsets of
+- Within an epoch, the first sequence of a batch must follow the last one of the previous batch; 0 follows 2^31-1.
+- A batch with the epoch and sequences of one of the last five batches is a duplicate. The response has the offsets of
   the original batch.
-- A snapshot in Kafka's `ProducerSnapshot` schema, version 1, is written on a roll and on a clean shutdown. As in Kafka,
-  it contains only the last batch of each producer, so only that one is recognised after a restart.
+- A snapshot has Kafka's `ProducerSnapshot` schema, version 1. As in Kafka, it contains only the last batch of each
+  producer, so only a duplicate of this batch is detected after a restart. `snapshots` writes and loads the files.
 """
 
 import struct
@@ -35,7 +35,7 @@ _NO_TRANSACTION = -1
 
 @dataclass(frozen=True, slots=True)
 class AppendedBatch:
-    """Sequences, offsets and max timestamp of a batch in the log (`BatchMetadata`)."""
+    """Sequences, offsets and max timestamp of an appended batch (`BatchMetadata`)."""
 
     base_sequence: int
     last_sequence: int
@@ -68,7 +68,7 @@ class ProducerStateManager:
         return self._states.get(producer_id)
 
     def find_duplicate_batch(self, header: BatchHeader) -> AppendedBatch | None:
-        """Return the batch that this one repeats, or null."""
+        """Return the earlier batch of which a batch is a duplicate, or null."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             return None
@@ -76,7 +76,7 @@ class ProducerStateManager:
         return next((batch for batch in state.batches if (batch.base_sequence, batch.last_sequence) == wanted), None)
 
     def check_producer_epoch(self, header: BatchHeader) -> None:
-        """Raise `AppendError` for a batch of a fenced producer."""
+        """Raise `AppendError` for a batch with a fenced epoch."""
         state = self._states.get(header.producer_id)
         if state is not None and header.producer_epoch < state.epoch:
             raise AppendError(

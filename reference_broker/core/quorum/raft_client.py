@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166).
 
 The caller passes in requests, responses, failed requests, records to append, and the time. The node returns effects
-(`take_effects`) and the time of its next `poll` (`deadline_ms`). It keeps its log and its vote on its disk. The states
-and their transitions are in `quorum_state`; this module implements the actions in each state:
+(`take_effects`), such as messages to send, and the time of its next `poll` (`deadline_ms`). Its log and its vote are on
+its disk. The states and their transitions are in `quorum_state`. This module implements the actions in each state:
 
 | state       | sends                                                  | until                                         |
 |-------------|--------------------------------------------------------|-----------------------------------------------|
@@ -13,28 +13,37 @@ and their transitions are in `quorum_state`; this module implements the actions 
 | Candidate   | Vote to all voters                                     | the election timeout                          |
 | Follower    | Fetch or FetchSnapshot to the leader; to a random      | the fetch timeout                             |
 |             | voter after a failed request to the leader             |                                               |
-| Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
+| Leader      | BeginQuorumEpoch to voters that do not fetch           | the check-quorum timeout without a majority   |
 | Resigned    | EndQuorumEpoch to voters that have not acknowledged it | the election timeout                          |
 
-| request             | error, in this order                                                                       |
-|---------------------|--------------------------------------------------------------------------------------------|
-| any                 | INCONSISTENT_CLUSTER_ID for the whole request; INVALID_REQUEST if it contradicts the state |
-| Vote, Begin- and    | INVALID_REQUEST if it contradicts itself; FENCED_LEADER_EPOCH in an older epoch;           |
-|   EndQuorumEpoch    | INCONSISTENT_VOTER_SET from a node that is not a voter; INVALID_VOTER_KEY if it names      |
-|                     | another node than this, or this one with another directory (not EndQuorumEpoch)            |
-| Fetch,              | FENCED_LEADER_EPOCH in an older epoch, UNKNOWN_LEADER_EPOCH in a newer one,                |
-|   FetchSnapshot     | NOT_LEADER_OR_FOLLOWER in this one; SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE              |
+The response to a request has the first error of this table whose condition is true:
+
+| request            | error                   | condition                                                             |
+|--------------------|-------------------------|-----------------------------------------------------------------------|
+| any                | INCONSISTENT_CLUSTER_ID | another cluster id; the error of the whole response                   |
+| Vote, Fetch        | INVALID_REQUEST         | fields that contradict each other, or invalid negative values         |
+| Vote, Begin- and   | FENCED_LEADER_EPOCH     | an older epoch                                                        |
+|   EndQuorumEpoch   | INVALID_REQUEST         | a negative id of the sender                                           |
+|                    | INCONSISTENT_VOTER_SET  | a sender that is not a voter                                          |
+|                    | INVALID_REQUEST         | an epoch or leader that contradicts the state of this node            |
+|                    | INVALID_VOTER_KEY       | not EndQuorumEpoch: addressed to another node or directory            |
+| Fetch,             | FENCED_LEADER_EPOCH     | an older epoch                                                        |
+|   FetchSnapshot    | UNKNOWN_LEADER_EPOCH    | a newer epoch                                                         |
+|                    | NOT_LEADER_OR_FOLLOWER  | this node does not lead the epoch                                     |
+| FetchSnapshot      | SNAPSHOT_NOT_FOUND      | no snapshot with this id                                              |
+|                    | POSITION_OUT_OF_RANGE   | a position outside the snapshot                                       |
 
 Rules of this file:
 - Time and randomness are arguments. Equal inputs on equal disks give equal effects.
 - State is durable before an effect depends on it: a vote before the response that grants it, a leader's records before
   they count towards the high watermark, a follower's records before the next fetch.
-- The epoch of a response is handled first. A response of an older epoch, or with UNKNOWN_LEADER_EPOCH, has no effect.
-  If the epoch is newer, or the error is FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, the node adopts epoch and
-  leader, and ignores the rest. A response to a request of an earlier state is dropped (`request_manager`).
-- A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait
-  expires, or the state changes. Its fetch offset is recorded when it arrives.
-- A node that shuts down starts no election. It completes an election in progress, and waits for another leader.
+- A response to a request of an earlier state is dropped (`request_manager`).
+- Of any other response, the epoch is handled first. If it is older than the node's, or if the error is
+  UNKNOWN_LEADER_EPOCH, the response is ignored, and the node backs off from the sender. If it is newer, or if the error
+  is FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, the node adopts the epoch and the leader, and ignores the rest.
+- A fetch that finds no records waits until records are appended, the high watermark advances (KIP-1166), its maximum
+  wait expires, or the state changes. Its fetch offset is recorded when it arrives.
+- A node that is shutting down starts no election. It completes an election in progress, and waits for another leader.
 """
 
 from collections.abc import Callable, Sequence
@@ -103,7 +112,7 @@ from reference_broker.core.tracer import (
 )
 from reference_broker.protocol.errors import ErrorCode
 
-_RESPONSES: dict[type[Request], type[Response]] = {
+_RESPONSE_TYPES: dict[type[Request], type[Response]] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
@@ -111,15 +120,16 @@ _RESPONSES: dict[type[Request], type[Response]] = {
     FetchSnapshotRequest: FetchSnapshotResponse,
 }
 _EPOCH_ERRORS = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower}
+"""Errors whose response names the current epoch and leader."""
 
 
 class NotLeaderError(Exception):
-    """An append on a node that does not lead the epoch."""
+    """Error for an append on a node that does not lead the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DelayedFetch:
-    """A fetch that waits for records. `response` is sent when its maximum wait is over."""
+    """A fetch that waits for records. If its maximum wait expires, `response` is sent, which has none."""
 
     caller: Any
     request: FetchRequest
@@ -130,10 +140,11 @@ class _DelayedFetch:
 class KafkaRaftClient:
     """One node, a voter or an observer, restored from its disk after a shutdown or crash.
 
-    :param local: its id and the id of its directory.
+    :param local: id of this node, and id of its directory.
     :param random_below: returns a random number below its argument, for election timeouts.
-    :param clean: whether the last run closed its log.
+    :param clean: whether the log was closed by a clean shutdown.
     :ivar deadline_ms: monotonic time of the next `poll`; null if only messages can change this node.
+    :ivar rejected_response: the last response that contradicted the state of this node.
     """
 
     def __init__(
@@ -213,7 +224,10 @@ class KafkaRaftClient:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a stopping node can end: it is an observer, another node leads, or no other leader can be elected."""
+        """Whether a node that is shutting down need not wait for another leader.
+
+        It is an observer, or another node leads, or too few of the other voters are reachable to elect a leader.
+        """
         if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
             return True
         others = set(self._quorum.other_voters)
@@ -223,9 +237,9 @@ class KafkaRaftClient:
 
     @property
     def last_majority_contact_ms(self) -> int | None:
-        """Time at which a majority last fetched from this leader, or the leader last responded to this follower.
+        """Time at which a majority last fetched from this leader, or the fetch timeout of this follower last started.
 
-        Null in any other state.
+        The fetch timeout starts with each response of the leader. Null in any other state.
         """
         match self.state:
             case Leader():
@@ -284,9 +298,9 @@ class KafkaRaftClient:
         self._delayed_fetches = [fetch for fetch in self._delayed_fetches if fetch.caller != caller]
 
     def append(self, batches: Sequence[bytes], epoch: int, now: Now) -> int:
-        """Append batches of `encode_batch` on the leader, and return the log end offset.
+        """Append batches, encoded by `encode_batch`, on the leader of an epoch, and return the log end offset.
 
-        They are committed once the high watermark reaches that offset. Raises `NotLeaderError`.
+        The batches are committed when the high watermark reaches that offset. Raises `NotLeaderError`.
         """
         if not isinstance(self.state, Leader) or self.state.epoch != epoch:
             raise NotLeaderError(f"node {self.local.id} does not lead epoch {epoch}")
@@ -295,18 +309,18 @@ class KafkaRaftClient:
         return self.log.end_offset
 
     def resign(self, now: Now) -> None:
-        """Resign if this node leads; voters with longer logs are preferred successors."""
+        """Resign if this node leads. Voters with longer logs are preferred as successors."""
         if isinstance(self.state, Leader):
             self._quorum.transition_to_resigned(now)
         self.poll(now)
 
     def shut_down(self, now: Now) -> None:
-        """Resign if this node leads, and start no more elections. The node can stop when `may_stop` is true."""
+        """Resign if this node leads, and start no more elections. The shutdown is complete when `may_stop` is true."""
         self.is_shutting_down = True
         self.resign(now)
 
     def create_snapshot(self, end_offset: int, data: bytes) -> OffsetAndEpoch:
-        """Store a snapshot of `encode_snapshot` with all records below a committed offset (KIP-630)."""
+        """Store a snapshot, encoded by `encode_snapshot`, of all records below a committed offset (KIP-630)."""
         assert self.log.start_offset < end_offset <= self.high_watermark
         snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_for_offset(end_offset - 1))
         self.log.store_snapshot(snapshot_id, data)
@@ -316,7 +330,7 @@ class KafkaRaftClient:
     # Transitions
 
     def _on_transition(self) -> None:
-        """Drop requests in flight and backoffs of the previous state, and fail its delayed fetches."""
+        """Drop the requests in flight and the backoffs of the previous state, and fail its delayed fetches."""
         state = self.state
         self._trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
         self.request_manager.reset()
@@ -362,7 +376,7 @@ class KafkaRaftClient:
         self._complete_delayed_fetches(now)
 
     def _update_high_watermark(self, offset: int) -> None:
-        """Advance the high watermark to the leader's, at most to the end of this log."""
+        """Advance the high watermark to that of the leader, `offset`, but at most to the end of this log."""
         self._leader_high_watermark = max(offset, self._leader_high_watermark)
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
@@ -372,9 +386,9 @@ class KafkaRaftClient:
     # Requests: elections
 
     def _handle_request(self, caller: Any, request: Request, now: Now) -> Response | None:
-        """Return the response; null if it is delayed."""
+        """Return the response, or null if it is delayed."""
         if request.cluster_id not in {"", self.cluster_id}:
-            return _RESPONSES[type(request)](top_level_error=ErrorCode.inconsistent_cluster_id)
+            return _RESPONSE_TYPES[type(request)](top_level_error=ErrorCode.inconsistent_cluster_id)
         try:
             match request:
                 case VoteRequest():
@@ -389,14 +403,14 @@ class KafkaRaftClient:
                     return self._handle_fetch_snapshot_request(request, now)
         except InconsistentMessageError:
             state = self.state
-            return _RESPONSES[type(request)](state.leader_id, state.epoch, error=ErrorCode.invalid_request)
+            return _RESPONSE_TYPES[type(request)](state.leader_id, state.epoch, error=ErrorCode.invalid_request)
 
     def _handle_vote_request(self, request: VoteRequest, now: Now) -> VoteResponse:
         """Grant or reject a vote or a pre-vote (KIP-595, KIP-996)."""
         last, epoch = request.last, request.replica_epoch
         # A candidate has no records of its new epoch; a prospective node may have records of its current epoch.
-        is_illegal = last.epoch > epoch if request.pre_vote else last.epoch >= epoch
-        if is_illegal or min(last) < 0:
+        is_invalid = last.epoch > epoch if request.pre_vote else last.epoch >= epoch
+        if is_invalid or min(last) < 0:
             return self._vote_response(ErrorCode.invalid_request)
         error = self._validate_voter_only_request(request.replica, epoch)
         if error is not ErrorCode.none:
@@ -427,7 +441,7 @@ class KafkaRaftClient:
         return BeginQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
-        """Schedule an election, earlier for voters with longer logs (KIP-595)."""
+        """Schedule an election; the preferred successors of the leader start theirs earlier (KIP-595)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -437,9 +451,10 @@ class KafkaRaftClient:
         return EndQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
-        """Return the backoff of this node: 0 for the first candidate; from the second on, it doubles with each.
+        """Return the time until this node starts an election, by its position among the preferred candidates.
 
-        If this node is not a candidate, the backoff is the maximum.
+        The first candidate does not wait. From the third on, each candidate waits twice as long as the one before it,
+        and the last one waits half of the maximum. A node that is not a candidate waits for the maximum.
         """
         longest_ms = self.config.election_backoff_max_ms
         position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
@@ -452,8 +467,8 @@ class KafkaRaftClient:
     def _validate_voter_only_request(self, sender: ReplicaKey, epoch: int) -> ErrorCode:
         """Reject an older epoch, and a sender that is not a voter.
 
-        Since KIP-853 Kafka accepts any sender, because it may have become a voter. Here the voters are static: as
-        before KIP-853, the vote and the epoch of a node that is not a voter have no effect.
+        Since KIP-853, Kafka accepts any sender, because it may have become a voter meanwhile. Here the voters are
+        static, so a node that is not a voter is rejected, as before KIP-853.
         """
         if epoch < self.state.epoch:
             return ErrorCode.fenced_leader_epoch
@@ -476,7 +491,7 @@ class KafkaRaftClient:
         return ErrorCode.none if isinstance(self.state, Leader) else ErrorCode.not_leader_or_follower
 
     def _handle_fetch_request(self, caller: Any, request: FetchRequest, now: Now) -> FetchResponse | None:
-        """Return records, or delay the response until there are some (KIP-595, KIP-1166)."""
+        """Return the response, or delay it until there are records or a newer high watermark (KIP-595, KIP-1166)."""
         if (
             min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0
             or request.last_fetched_epoch > request.current_leader_epoch
@@ -497,7 +512,7 @@ class KafkaRaftClient:
         return None
 
     def _try_complete_fetch_request(self, request: FetchRequest, now: Now) -> FetchResponse:
-        """Return the snapshot to fetch first (KIP-630), the diverging epoch (KIP-595), or records."""
+        """Return the id of a snapshot to fetch first (KIP-630), or the diverging epoch (KIP-595), or the records."""
         error = self._validate_leader_only_request(request.current_leader_epoch)
         if error is not ErrorCode.none:
             return self._fetch_error(error)
@@ -530,7 +545,7 @@ class KafkaRaftClient:
         return FetchResponse(leader_id=self.state.leader_id, leader_epoch=self.state.epoch, error=error)
 
     def _complete_delayed_fetches(self, now: Now) -> None:
-        """Respond to all delayed fetches: records were appended, or the high watermark has advanced."""
+        """Respond to all delayed fetches, because records were appended, or the high watermark has advanced."""
         delayed, self._delayed_fetches = self._delayed_fetches, []
         for fetch in delayed:
             response = self._try_complete_fetch_request(fetch.request, now)
@@ -567,7 +582,7 @@ class KafkaRaftClient:
             return False
         state = self.state
         if not self._maybe_handle_common_response(request, response, now):
-            return self.state is not state
+            return self.state is not state  # a new state needs no backoff
         match response:
             case VoteResponse():
                 self._handle_vote_response(voter_id, response, now)
@@ -583,7 +598,10 @@ class KafkaRaftClient:
         return True
 
     def _maybe_handle_common_response(self, request: Request, response: Response, now: Now) -> bool:
-        """Adopt epoch and leader of a response, and return whether the rest applies (`maybeHandleCommonResponse`)."""
+        """Adopt the epoch and the leader of a response (`maybeHandleCommonResponse`).
+
+        Return whether the other fields must be handled, too.
+        """
         error, epoch = response.error, response.leader_epoch
         if epoch < self.state.epoch or error is ErrorCode.unknown_leader_epoch:
             return False
@@ -610,7 +628,7 @@ class KafkaRaftClient:
         return self.state
 
     def _handle_fetch_response(self, response: FetchResponse, now: Now) -> None:
-        """Truncate the log (KIP-595), start to fetch a snapshot (KIP-630), or append the records."""
+        """Truncate the log (KIP-595), or begin to fetch a snapshot (KIP-630), or append the records."""
         state, log = self._follower_state(), self.log
         if response.diverging is not None:
             if response.diverging.offset < self.high_watermark:
@@ -648,7 +666,7 @@ class KafkaRaftClient:
         return True
 
     def _install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
-        """Replace the log with a completely fetched snapshot."""
+        """Replace the log with a snapshot that has been fetched completely."""
         self.log.install_snapshot(snapshot_id, data, now.wall_ms)
         self._trace(SnapshotFetched(snapshot_id.offset))
         self._effects.append(SnapshotInstalled(snapshot_id))
@@ -661,7 +679,10 @@ class KafkaRaftClient:
     # Periodic actions and timeouts
 
     def poll(self, now: Now) -> None:
-        """Run the actions that are due in the current state. Called at `deadline_ms` and after every other input."""
+        """Perform the actions that are due in the current state.
+
+        The caller calls this at `deadline_ms`. The methods for all other inputs call it, too.
+        """
         self._expire_delayed_fetches(now)
         unresponsive = self.request_manager.expire(now.monotonic_ms)
         state = None
@@ -754,7 +775,7 @@ class KafkaRaftClient:
             self._maybe_send_request(voter_id, request, now)
 
     def _maybe_send_request(self, voter_id: int, request: Request, now: Now) -> None:
-        """Send a request unless one is in flight to the voter, or its backoff has not expired."""
+        """Send a request to a voter, unless another request to it is in flight or its backoff has not expired."""
         if self.request_manager.is_ready(voter_id):
             request_id = self.request_manager.on_request_sent(voter_id, request, now.monotonic_ms)
             self._effects.append(SendRequest(request_id, voter_id, request))

@@ -2,15 +2,15 @@
 
 Follows: org.apache.kafka.server.PartitionFetchState (KIP-595).
 
-| state      | meaning                                                    | ends with                                 |
-|------------|------------------------------------------------------------|-------------------------------------------|
-| FETCHING   | part of the next fetch                                     | an error                                  |
-| TRUNCATING | offset out of range: a ListOffsets request is in flight    | the leader's response, or a failure       |
-| DELAYED    | after any other error, until the next attempt              | `replica.fetch.backoff.ms`, then FETCHING |
-| FAILED     | FENCED_LEADER_EPOCH: nothing is fetched                    | a new leader epoch                        |
+| phase      | the partition                                                      | ends with                          |
+|------------|--------------------------------------------------------------------|------------------------------------|
+| FETCHING   | is part of the next Fetch request                                  | an error                           |
+| TRUNCATING | has had OFFSET_OUT_OF_RANGE; a ListOffsets request is in flight    | the response, or a failure         |
+| DELAYED    | has had another error, and is not fetched for some time            | `replica.fetch.backoff.ms`         |
+| FAILED     | has had FENCED_LEADER_EPOCH, and is not fetched                    | a new leader epoch                 |
 
-A log that diverges from the leader's is truncated at the diverging epoch of the fetch response, at once and without a
-separate state.
+There is no phase for a log that diverges from the leader's: a Fetch response with a diverging epoch truncates the log,
+and the partition stays in FETCHING.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from reference_broker.core.replication.partition import Partition
 
 
 class FetchPhase(Enum):
-    """The phase of a partition's replication."""
+    """Phase of the replication of a partition (`ReplicaState`)."""
 
     FETCHING = auto()
     TRUNCATING = auto()
@@ -43,9 +43,9 @@ TRANSITIONS: Mapping[FetchPhase, frozenset[FetchPhase]] = MappingProxyType(
 
 @dataclass(slots=True, eq=False)
 class PartitionFetchState:
-    """Fetch state of one partition in one leader epoch.
+    """Fetch state of one partition in one leader epoch; a new leader epoch has a new object.
 
-    :param leader_epoch: the epoch of the fetch requests, which a leader in another epoch rejects.
+    :param leader_epoch: the epoch in the Fetch requests, which a leader in another epoch rejects.
     :param had_records_ms: monotonic time at which the leader last returned records of the partition.
     """
 
@@ -55,6 +55,6 @@ class PartitionFetchState:
     had_records_ms: int = NEVER_MS
 
     def become(self, phase: FetchPhase) -> None:
-        """Change the phase."""
-        assert phase in TRANSITIONS[self.phase], f"{phase.name} out of {self.phase.name}"
+        """Change the phase, by one of the `TRANSITIONS`."""
+        assert phase in TRANSITIONS[self.phase], f"no transition from {self.phase.name} to {phase.name}"
         self.phase = phase

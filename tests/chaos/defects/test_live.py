@@ -8,7 +8,7 @@ from chaos.campaign.violation import Violation
 from chaos.defects.live import __main__ as command
 from chaos.defects.live.registry import LIVE_DEFECTS, live_defect
 from chaos.defects.live.rounds import BLACKOUT_OF_SEGMENTS, ROUNDS
-from chaos.defects.live.trial import CLEAN, LiveTried, reasons_not_to_run, try_defects
+from chaos.defects.live.trial import CLEAN, LiveTrialResult, reasons_not_to_run, try_defects
 from chaos.defects.registry import DEFECTS
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
@@ -96,9 +96,9 @@ def test_a_cluster_that_does_not_start_detects_nothing():
 @pytest.mark.parametrize(
     ("tried", "code"),
     [
-        ([LiveTried("defective:a", (LOST,), 1, 9.0), LiveTried(CLEAN, (), 1, 9.0)], 0),
-        ([LiveTried("defective:a", (), 3, 9.0), LiveTried(CLEAN, (), 1, 9.0)], 1),
-        ([LiveTried("defective:a", (LOST,), 1, 9.0), LiveTried(CLEAN, (LOST,), 1, 9.0)], 1),
+        ([LiveTrialResult("defective:a", (LOST,), 1, 9.0), LiveTrialResult(CLEAN, (), 1, 9.0)], 0),
+        ([LiveTrialResult("defective:a", (), 3, 9.0), LiveTrialResult(CLEAN, (), 1, 9.0)], 1),
+        ([LiveTrialResult("defective:a", (LOST,), 1, 9.0), LiveTrialResult(CLEAN, (LOST,), 1, 9.0)], 1),
     ],
 )
 def test_missed_defects_and_false_alarms_fail(tried, code, monkeypatch, capsys):
@@ -126,7 +126,7 @@ def test_a_defect_of_the_disk_is_detected():
 @pytest.mark.toxiproxy
 def test_a_defect_of_the_process_is_detected():
     tried = next(try_defects(["end-with-a-connection"], rounds_max=6))
-    assert "node-ended" in {violation.name for violation in tried.violations}, command.described(tried)
+    assert "node-ended" in {violation.name for violation in tried.violations}, command.result_line(tried)
 
 
 @pytest.mark.nightly
@@ -140,4 +140,4 @@ def assert_all_detected(names, rounds_max):
     if lacking:
         pytest.skip(f"this machine cannot run their rounds: {lacking}")
     tried = list(try_defects(names, rounds_max=rounds_max))
-    assert [command.described(each) for each in tried if bool(each.violations) is (each.target == CLEAN)] == []
+    assert [command.result_line(each) for each in tried if bool(each.violations) is (each.target == CLEAN)] == []

@@ -1,4 +1,7 @@
-"""Judgement by shards: equal to that of the whole history, evidence included, for any split and with the sieve."""
+"""Judgement by shards: equal to the judgement of the whole history, with the same evidence.
+
+This is so for any number of rows in a part, and if the sieve removes clean records before the anomaly definitions.
+"""
 
 import random
 import shutil
@@ -43,6 +46,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def in_shards(run, part_rows):
+    """Return the judgement of a run by shards whose parts have about `part_rows` rows."""
     history = open_history(run)
     return judge_layout(history, lay_out(history, run_here, part_rows), run_here)
 
@@ -51,7 +55,8 @@ def arbitrary(rng):
     """Return an arbitrary history without format violations."""
     make = rng.choice([arbitrary_history, arbitrary_group_history, arbitrary_cluster_history, dense_transactions])
     tables = well_formed(make(rng))
-    for row in tables.rows["records"]:  # If a record is read with several keys, the definitions use any of them.
+    # If a record is read with several keys, the definitions may use any of them. So each value has one key here.
+    for row in tables.rows["records"]:
         if row["value"] is not None:
             row["key"] = "ab"[row["value"] % 2]
     return tables
@@ -70,8 +75,8 @@ def planted(rng):
     for name in rng.sample(sorted(anomalies), rng.randrange(3)) if tables.rows["positions"] else ():
         anomalies[name](tables, rng)
     planted_reads = [row for row in tables.rows["records"] if row["seq"] >= 10_000]
-    for number, row in enumerate(planted_reads):  # Several planted anomalies may add records to one poll.
-        row["seq"] += number
+    for number, row in enumerate(planted_reads):
+        row["seq"] += number  # unique, although several planted anomalies may add records to one poll
     return well_formed(tables)
 
 
@@ -86,16 +91,16 @@ def test_judgement_by_shards_equals_that_of_the_whole(tmp_path_factory, make, se
 
 
 def remove_topic_ids(tables, rng):
-    """Remove the topic id from some rows of topics with at most one id."""
+    """Remove the id of each topic with at most one id from some rows, and set it in the others."""
     rows = [row for name in tables.rows for row in tables.rows[name] if row.get("topic") is not None]
     ids = {}
     for row in rows:
         ids.setdefault(row["topic"], set()).add(row["topic_id"])
-    only = {topic: min(own - {None}, default="X") for topic, own in ids.items() if len(own - {None}) <= 1}
+    only_id = {topic: min(found - {None}, default="X") for topic, found in ids.items() if len(found - {None}) <= 1}
     share = rng.choice([0.02, 0.5, 0.98])
     for row in rows:
-        if row["topic"] in only:
-            row["topic_id"] = only[row["topic"]] if rng.random() < share else None
+        if row["topic"] in only_id:
+            row["topic_id"] = only_id[row["topic"]] if rng.random() < share else None
 
 
 @pytest.mark.parametrize("make", [arbitrary, planted])
@@ -112,16 +117,12 @@ def test_rows_without_a_topic_id_belong_to_the_only_topic_of_the_name(tmp_path_f
 
 
 def test_partition_is_split_if_only_one_row_has_the_topic_id(tmp_path):
-    def layout(name, only_row):
-        tables = synthetic(random.Random(1))
-        for table in tables.rows.values():
-            for row in table if only_row is not None else ():
-                if "topic_id" in row and row is not only_row(tables):
-                    row["topic_id"] = None
-        return lay_out(open_history(tables.write(tmp_path / name)), run_here, 20)
-
-    all_have_it = layout("all", None)
-    one_has_it = layout("one", lambda tables: tables.rows["states"][0])
+    tables = synthetic(random.Random(1))
+    all_have_it = lay_out(open_history(tables.write(tmp_path / "all")), run_here, 20)
+    for row in (row for table in tables.rows.values() for row in table):
+        if "topic_id" in row and row is not tables.rows["states"][0]:
+            row["topic_id"] = None
+    one_has_it = lay_out(open_history(tables.write(tmp_path / "one")), run_here, 20)
     assert any(shard.is_cut for shard in all_have_it.shards)
     assert (one_has_it.places, one_has_it.shards) == (all_have_it.places, all_have_it.shards)
 
@@ -142,7 +143,7 @@ def test_partition_with_one_distant_offset_is_split_evenly(tmp_path):
 
 
 def make_unfinished(run, tables, rng):
-    """Turn a run on disk into a killed one: some operations and their records are only in its journal."""
+    """Move some operations of a run and their records to its journal, as if the run had been killed."""
     journal = run / "history" / "_journal"
     journal.mkdir()
     unfinished = [row["op_id"] for row in tables.rows["operations"] if rng.random() < 0.3]
@@ -172,6 +173,24 @@ def test_judgement_of_a_killed_run_by_shards_equals_that_of_the_whole(tmp_path_f
     assert not list((run / "history").glob("_shards*"))
 
 
+def chunks(history, rng):
+    """Return the tables of a history in three chunks, each with some of the operations.
+
+    The last chunk also has the tables whose rows belong to no operation.
+    """
+    chunk_of = {op_id: rng.randrange(3) for op_id in history.table("operations")["op_id"].to_pylist()}
+    found = [{}, {}, {}]
+    for name in SCHEMAS:
+        table = history.table(name)
+        if "op_id" not in SCHEMAS[name].names:
+            found[2][name] = table
+            continue
+        numbers = [chunk_of[op_id] for op_id in table["op_id"].to_pylist()]
+        for chunk, tables in enumerate(found):
+            tables[name] = table.filter(pa.array([number == chunk for number in numbers], pa.bool_()))
+    return [{name: table for name, table in tables.items() if table.num_rows} for tables in found]
+
+
 @pytest.mark.parametrize("make", [arbitrary, planted])
 @given(seed=SEEDS)
 @examples(20)
@@ -181,19 +200,10 @@ def test_judgement_by_a_layout_created_while_writing_equals_that_of_the_whole(tm
     whole = open_history(make(rng).write(folder / "whole"))
     layout = LayoutWriter(folder / "run", rng.choice([1, 10**6]))
     shutil.copytree(folder / "whole", folder / "run", ignore=lambda *_: [f"{name}.parquet" for name in SCHEMAS])
-    chunk_of = {op_id: rng.randrange(3) for op_id in whole.table("operations")["op_id"].to_pylist()}
-    for number in range(3):
-        chunk = {}
-        for name in SCHEMAS:
-            table = whole.table(name)
-            numbers = [chunk_of[i] for i in table["op_id"].to_pylist()] if "op_id" in SCHEMAS[name].names else None
-            own = (
-                table.filter(pa.array([own == number for own in numbers], pa.bool_())) if numbers is not None else table
-            )
-            if own.num_rows and (numbers is not None or number == 2):
-                chunk[name] = own
-                (folder / "run" / "history" / name).mkdir(exist_ok=True)
-                pq.write_table(own, folder / "run" / "history" / name / f"{number}.parquet")
+    for number, chunk in enumerate(chunks(whole, rng)):
+        for name, table in chunk.items():
+            (folder / "run" / "history" / name).mkdir(exist_ok=True)
+            pq.write_table(table, folder / "run" / "history" / name / f"{number}.parquet")
         layout.add(chunk)
     history = open_history(folder / "run")
     with pytest.MonkeyPatch.context() as patch:
@@ -206,40 +216,36 @@ def test_judgement_by_a_layout_created_while_writing_equals_that_of_the_whole(tm
 
 
 def synthetic(rng):
-    """Return the rows of a synthetic history, with up to two planted anomalies."""
+    """Return a synthetic history with up to two planted anomalies."""
     tables = Tables(topics={"orders": {"replication.factor": "3", "min.insync.replicas": "2"}})
-    plants = [
+    anomalies = [
         name for name in rng.sample(sorted(SYNTHETIC_ANOMALIES), rng.randrange(3)) if not name.startswith("cycle")
     ]
-    for part in history(Request(rng.randrange(60, 240), rng.randrange(1, 3), 0.0, plants, rng.randrange(2**32))):
+    for part in history(Request(rng.randrange(60, 240), rng.randrange(1, 3), 0.0, anomalies, rng.randrange(2**32))):
         for name, table in part.items():
             tables.rows[name] += table.to_pylist()
     return tables
 
 
-def _remove(rng, tables, row, other):
+def _remove_read(rng, tables, row, other):
     if row["direction"] == "read":
         tables.rows["records"].remove(row)
 
 
-def _move(rng, tables, row, other):
+def _shift_offset(rng, tables, row, other):
     if row["offset"] is not None:
         row["offset"] = max(0, row["offset"] + rng.choice([-1, 1, 3]))
 
 
-def _change_value(rng, tables, row, other):
+def _change_value_read(rng, tables, row, other):
     if row["direction"] == "read":
         row["value"] = other["value"]
 
 
 def _repeat_read(rng, tables, row, other):
     if row["direction"] == "read":
-        again = {**row, "seq": 10_000 + len(tables.rows["records"]), "offset": other["offset"]}
-        tables.rows["records"].append(again)
-
-
-def _operation(tables, row):
-    return next(own for own in tables.rows["operations"] if own["op_id"] == row["op_id"])
+        repeated = {**row, "seq": 10_000 + len(tables.rows["records"]), "offset": other["offset"]}
+        tables.rows["records"].append(repeated)
 
 
 def _change_position(rng, tables, row, other):
@@ -251,11 +257,16 @@ def _change_end_offset(rng, tables, row, other):
     state["high_watermark"] = rng.randrange((state["high_watermark"] or 0) + 1)
 
 
+def _operation(tables, row):
+    """Return the operation of a record."""
+    return next(operation for operation in tables.rows["operations"] if operation["op_id"] == row["op_id"])
+
+
 DURATIONS_NS = [1, 10**6, 10**7, 10**9]
 CHANGES = [
-    _remove,
-    _move,
-    _change_value,
+    _remove_read,
+    _shift_offset,
+    _change_value_read,
     _repeat_read,
     _change_position,
     _change_end_offset,
@@ -273,11 +284,14 @@ CHANGES = [
         invoke_ns=_operation(tables, row)["invoke_ns"] - rng.choice(DURATIONS_NS)
     ),
 ]
-"""Functions that change a row, some with a value of another row, as a defect of a broker, client or network would."""
+"""Functions that change a history as a defect of a broker, client or network would.
+
+They take two records. Most change the first one or its operation, and some copy a value of the second one.
+"""
 
 
 def change(tables, rng):
-    """Apply one of `CHANGES` to an arbitrary record."""
+    """Apply one of `CHANGES` to arbitrary records."""
     records = tables.rows["records"]
     rng.choice(CHANGES)(rng, tables, rng.choice(records), rng.choice(records))
 

@@ -1,4 +1,4 @@
-"""Requests with a thousand elements: the broker handles other requests between their steps."""
+"""Requests with a thousand elements: a node processes them in steps, and handles other requests in between."""
 
 import pytest
 from kio.index import load_response_schema
@@ -11,14 +11,16 @@ from tests.reference_broker.scripted import ScriptedBroker, request
 
 COUNT = 1_000
 NAMES = [f"{number:05d}".ljust(249, "x") for number in range(COUNT)]
+"""Names with the maximum length of a topic name."""
 BATCHES = [{"index": number, "records": b""} for number in range(COUNT)]
 
 
 def partitions(**fields):
+    """Return the partitions of the topic `orders` in a request, each with the same fields."""
     return [{"name": "orders", "partitions": [{"partition_index": number, **fields} for number in range(COUNT)]}]
 
 
-LARGE = [
+LARGE_REQUESTS = [
     ("Metadata", 12, {"topics": [{"name": name} for name in NAMES], "allow_auto_topic_creation": False}),
     ("DescribeTopicPartitions", 0, {"topics": [{"name": name} for name in NAMES]}),
     ("FindCoordinator", 6, {"key_type": 0, "coordinator_keys": NAMES}),
@@ -54,13 +56,16 @@ def broker():
 
 
 def send(broker, connection, received, api, version, **fields):
+    """Send a request to node 1; its connection and the response are appended to `received`."""
     entity = request(api, version, **fields)
     frame = encode_request(entity, 1, "test")
     schema = load_response_schema(entity.__api_key__, entity.__version__)
     broker.cluster.send_bytes(1, connection, frame, schema, received.append)
 
 
-@pytest.mark.parametrize(("api", "version", "fields"), LARGE, ids=[f"{api}-{version}" for api, version, _ in LARGE])
+@pytest.mark.parametrize(
+    ("api", "version", "fields"), LARGE_REQUESTS, ids=[f"{api}-{version}" for api, version, _ in LARGE_REQUESTS]
+)
 def test_a_large_request_does_not_delay_another_connection(broker, api, version, fields):
     large, small, received = Connection(), Connection(), []
     send(broker, large, received, api, version, **fields)
@@ -70,7 +75,8 @@ def test_a_large_request_does_not_delay_another_connection(broker, api, version,
     assert b"" not in [response for _, response in received]
 
 
-def test_a_decision_is_repeated_if_the_metadata_has_changed_between_its_steps(broker):
+def test_a_controller_request_is_decided_again_if_the_metadata_has_changed_between_its_steps(broker):
+    """Both requests create the same topic. The small one is decided first, although it is sent later."""
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in NAMES[:900]]
     large, small = (Connection(CONTROLLER, is_controller=True) for _ in range(2))
     received = []
@@ -78,8 +84,8 @@ def test_a_decision_is_repeated_if_the_metadata_has_changed_between_its_steps(br
     send(broker, small, received, "CreateTopics", 7, topics=topics[4:5])
     broker.cluster.run(1_000)
     assert [connection for connection, _ in received] == [small, large]
-    (_, first), (_, second) = received
-    assert [found.error_code for found in first.topics] == [ErrorCode.none]
-    rejected = [found.name for found in second.topics if found.error_code is ErrorCode.topic_already_exists]
+    (_, small_response), (_, large_response) = received
+    assert [topic.error_code for topic in small_response.topics] == [ErrorCode.none]
+    rejected = [topic.name for topic in large_response.topics if topic.error_code is ErrorCode.topic_already_exists]
     assert rejected == [NAMES[4]]
     assert {*broker.node.metadata.image.topics} == {"orders", *NAMES[:900]}
