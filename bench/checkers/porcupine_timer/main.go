@@ -1,8 +1,8 @@
-// Times porcupine on histories that it reads as JSON, through its public API, and answers in JSON.
+// Times porcupine on histories that it reads as JSON, through its public API, and writes the results as JSON.
 //
 // Standard input: one line per request, {"name", "model", "rounds", "timeout_ms", "events": [...]}, where an event is
 // [kind, id, process, f, key, a, b] with kind 0 (invoked) or 1 (returned). Standard output: one line per request,
-// {"name", "result", "ns"}: the shortest of the rounds, in time of the processor. It is started with GOMAXPROCS=1.
+// {"name", "result", "ns"}: the shortest of the rounds, in processor time. It is started with GOMAXPROCS=1.
 package main
 
 import (
@@ -44,8 +44,8 @@ var operations = map[string]int{"read": read, "write": write, "cas": cas, "get":
 
 type registerCall struct{ f, a, b int }
 
-// A registerAnswer whose outcome nobody knows allows everything.
-type registerAnswer struct {
+// A registerResult with an unknown outcome permits every state.
+type registerResult struct {
 	unknown, done bool
 	value         int
 }
@@ -53,17 +53,17 @@ type registerAnswer struct {
 const unset = -1
 
 func stepRegister(state, input, output interface{}) (bool, interface{}) {
-	value, call, answer := state.(int), input.(registerCall), output.(registerAnswer)
+	value, call, result := state.(int), input.(registerCall), output.(registerResult)
 	switch call.f {
 	case read:
-		return answer.unknown || answer.value == value, value
+		return result.unknown || result.value == value, value
 	case write:
 		return true, call.a
 	}
 	if value == call.a {
-		return answer.unknown || answer.done, call.b
+		return result.unknown || result.done, call.b
 	}
-	return answer.unknown || !answer.done, value
+	return result.unknown || !result.done, value
 }
 
 var register = porcupine.Model{Init: func() interface{} { return unset }, Step: stepRegister}
@@ -156,12 +156,12 @@ func value(model string, kind porcupine.EventKind, raw []json.RawMessage) interf
 	if kind == porcupine.CallEvent {
 		return registerCall{f, a, b}
 	}
-	return registerAnswer{unknown: b == 2, done: b == 1, value: a}
+	return registerResult{unknown: b == 2, done: b == 1, value: a}
 }
 
 func main() {
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
-	answers := json.NewEncoder(os.Stdout)
+	responses := json.NewEncoder(os.Stdout)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -183,7 +183,7 @@ func main() {
 			}
 			best.Result = string(result)
 		}
-		if err := answers.Encode(best); err != nil {
+		if err := responses.Encode(best); err != nil {
 			panic(err)
 		}
 	}
