@@ -278,9 +278,13 @@ class MetadataInvariants(Observer):
 
     @staticmethod
     def _check_moved(name: str, before: PartitionRecord, now: PartitionRecord) -> None:
-        """Check a reassignment that has completed and was not cancelled."""
+        """Check a reassignment that has completed and was not cancelled.
+
+        If the same replicas were to be added and removed, a cancellation has the same replicas as a completion.
+        """
         target = set(before.replicas) - set(before.removing_replicas)
-        if set(now.replicas) == target and not target <= set(now.isr):
+        may_be_cancelled = set(before.adding_replicas) == set(before.removing_replicas)
+        if set(now.replicas) == target and not may_be_cancelled and not target <= set(now.isr):
             detail = f"{name} has moved to {now.replicas}, of which {now.isr} are in sync"
             raise InvariantViolation("moved-in-sync", detail)
 
