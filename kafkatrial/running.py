@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.text import Text
+
 import chaos.targets  # noqa: F401 - registers the target `simulation`
 from chaos.campaign.interruption import interruptible
 from conformance.engine import Expectations, run_requirements
@@ -25,7 +27,7 @@ from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, exit_code_of, print_error, report
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.expected import expectations_of_target, load_known
+from kafkatrial.expected import expectations_of_target, file_of_target, load_known
 from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import RunProgress
@@ -50,6 +52,8 @@ class RunPlan:
     seed: int
     profile: Profile
     expectations: Expectations
+    expectations_file: Path | None
+    """The user's file for all targets; None selects each target's own file."""
     out: Path | None
 
 
@@ -68,6 +72,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
         seed=generate_seed() if settings.seed is None else settings.seed,
         profile=PROFILES[settings.profile],
         expectations=_expectations(targets, settings.expectations),
+        expectations_file=settings.expectations,
         out=settings.out,
     )
 
@@ -104,6 +109,7 @@ class Running:
         failed: Exception | None = None
         with interruptible():
             try:
+                self._show_expectations()
                 self._follow_engine()
             except KeyboardInterrupt:
                 print_error("interrupted; the cluster is stopped")
@@ -119,6 +125,14 @@ class Running:
                 return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(failed or error, self._run_dir)
             except OSError as error:  # such as a full disk; an earlier failure explains more
                 return report(failed or error, self._run_dir)
+
+    def _show_expectations(self) -> None:
+        """Show which file of known violations is read for each target."""
+        for target in self._plan.targets:
+            file = self._plan.expectations_file or file_of_target(target.name)
+            if file is not None:
+                count = len(self._plan.expectations[target.name])
+                show(self._console, Text(f"known violations of {target.name}: {count}, in {file}"))
 
     def _follow_engine(self) -> None:
         plan = self._plan

@@ -272,6 +272,13 @@ def test_expectations_of_unknown_requirements_are_rejected(command):
     )
 
 
+def test_a_run_names_the_file_of_known_violations(command):
+    entry = '[[violation]]\nrequirement = "produce/first"\nreason = "r"\n'
+    Path("known.toml").write_text(entry)
+    _, out, _ = command("run", "--expectations", "known.toml")
+    assert out.startswith("known violations of a: 1, in known.toml\nknown violations of b: 1, in known.toml\nseed ")
+
+
 def test_the_plan_names_what_would_run(command):
     code, out, _ = command("run", "--plan", "--seed", "7", "--level", "must", "--target", "a")
     assert code == 0
