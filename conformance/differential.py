@@ -341,5 +341,8 @@ class _Requirement:
             return {}
 
     def _program(self, script: Script) -> str:
-        target = self.comparer.here
-        return program(script, requirement=self.requirement.id, target=target.name, nodes=len(target.nodes))
+        here, there = self.comparer.targets
+        others = (there.name,)
+        return program(
+            script, requirement=self.requirement.id, target=here.name, nodes=len(here.nodes), others=others
+        )

@@ -114,7 +114,7 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
     is_complete = False
     with interruptible():
         try:
-            _run(plan, comparer)
+            _run(plan, comparer, run_dir)
             code = exit_code_of_comparison(comparer.result, plan.known)
             if plan.update_baseline:
                 code = _update(plan, comparer.result)
@@ -136,10 +136,13 @@ class _Progress(LiveLine):
         self._doing = Text(one_line(name))
 
 
-def _run(plan: ComparisonPlan, comparer: Comparer) -> None:
+def _run(plan: ComparisonPlan, comparer: Comparer, run_dir: Path) -> None:
     targets = (plan.here, plan.there)
+    console = stdout_console()
+    scripts_of = f"scripts of {_count(len(plan.requirements), 'requirement')} on {plan.here.name} and {plan.there.name}"
+    show(console, Text(f"seed {plan.seed}, profile {plan.profile.name}, {scripts_of}\nrun {run_dir}"))
     try:
-        with _Progress(stdout_console()) as progress:
+        with _Progress(console) as progress:
             for target in targets:
                 progress.on_requirement(f"starting {target.name}")
                 target.start()

@@ -1,6 +1,7 @@
 """`kafkatrial compare`: its files and exit codes, the baseline, and invalid input."""
 
 import json
+import re
 
 import pytest
 
@@ -67,6 +68,7 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
     found[0] = result(difference(after=("fatal Produce connection",)), difference(Rank.COSMETIC, "size"))
     assert exit_code(WORDS) is ExitCode.VIOLATION
     out = capsys.readouterr().out
+    assert re.match(r"seed 5, profile ci, scripts of \d+ requirements on a and b\nrun run\n", out)
     for line in (
         "semantic  Fetch offset  in 3 scripts of 1 requirement",
         "  b  step 2: \\x1b[31m",
