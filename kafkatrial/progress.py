@@ -55,8 +55,9 @@ class RunProgress(LiveLine):
 
 def banner(event: RunStarted) -> Text:
     """Return the lines with the seed and the options of the run, printed at its start."""
+    count = len(event.requirements)
     return Text(
-        f"seed {event.seed}, profile {event.profile}, {len(event.requirements)} requirements "
+        f"seed {event.seed}, profile {event.profile}, {count} requirement{'' if count == 1 else 's'} "
         f"on {', '.join(event.targets)}\nrun {event.run_dir}"
     )
 
