@@ -343,6 +343,4 @@ class _Requirement:
     def _program(self, script: Script) -> str:
         here, there = self.comparer.targets
         others = (there.name,)
-        return program(
-            script, requirement=self.requirement.id, target=here.name, nodes=len(here.nodes), others=others
-        )
+        return program(script, requirement=self.requirement.id, target=here.name, nodes=len(here.nodes), others=others)

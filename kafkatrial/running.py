@@ -7,13 +7,11 @@ writes its reports at the end, and prints its seed.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-from rich.text import Text
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
 from chaos.campaign.interruption import interruptible
@@ -109,7 +107,6 @@ class Running:
         failed: Exception | None = None
         with interruptible():
             try:
-                self._show_expectations()
                 self._follow_engine()
             except KeyboardInterrupt:
                 print_error("interrupted; the cluster is stopped")
@@ -126,13 +123,12 @@ class Running:
             except OSError as error:  # such as a full disk; an earlier failure explains more
                 return report(failed or error, self._run_dir)
 
-    def _show_expectations(self) -> None:
-        """Show which file of known violations is read for each target."""
+    def _files_of_known_violations(self) -> Iterator[str]:
+        """Yield a line for each target with known violations: how many there are, and in which file."""
         for target in self._plan.targets:
-            file = self._plan.expectations_file or file_of_target(target.name)
-            if file is not None:
-                count = len(self._plan.expectations[target.name])
-                show(self._console, Text(f"known violations of {target.name}: {count}, in {file}"))
+            if count := len(self._plan.expectations[target.name]):
+                file = self._plan.expectations_file or file_of_target(target.name)
+                yield f"known violations of {target.name}: {count}, in {file}"
 
     def _follow_engine(self) -> None:
         plan = self._plan
@@ -145,7 +141,7 @@ class Running:
             expectations=plan.expectations,
         )
         write_results(self._collector.results, self._run_dir)  # a run killed before a verdict counts as unfinished
-        with RunProgress(self._console) as progress, closing(events):
+        with RunProgress(self._console, tuple(self._files_of_known_violations())) as progress, closing(events):
             for event in events:
                 self._collector.handle(event)
                 if isinstance(event, RequirementJudged):

@@ -1,8 +1,8 @@
 """Results and judgements as Rich renderables: the output at the end of a run.
 
 A violation has, in this order: requirement, level and source; Reason, Expected and Actual; evidence; the shrunk
-program; the directory with its files, the file with this program, and the file with each response; and last the one command that reproduces it.
-Colour only repeats the meaning of a word or a sign.
+program; the directory with its files, the file with this program, and the file with each response; and last the one
+command that reproduces it. Colour only repeats the meaning of a word or a sign.
 """
 
 from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.expectations import ExpectationsError, expectations_file, load_expectations
+from conformance.expectations import ExpectationsError, load_expectations
 from conformance.expectations_update import TODO
 from conformance.registry import REQUIREMENTS
 from kafkatrial.expected import expectations_of_target
@@ -56,7 +56,7 @@ def test_a_missing_file_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("kind", ["reference", "apache-kafka", "apache-kafka:4.3.1", "no-such-kind", "no-such-kind:1"])
 def test_our_own_files_expect_nothing(kind):
-    assert expectations_file(kind) is None
+    assert expectations_of_target(kind) == {}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
