@@ -75,7 +75,9 @@ def plan_comparison(
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE")
     here, there = _targets(names, nodes)
-    exists = baseline is not None and (baseline.exists() or not update_baseline)
+    exists = baseline is not None and baseline.exists()
+    if not exists and baseline is not None and not update_baseline:
+        raise UsageError(f"{baseline}: there is no such baseline; --update-baseline writes it")
     return ComparisonPlan(
         here=here,
         there=there,

@@ -207,7 +207,7 @@ def test_an_interruption_keeps_the_verdicts_so_far(command, verdicts, monkeypatc
     def interrupt():
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("kafkatrial.running.RunProgress", lambda console: Interrupting(interrupt))
+    monkeypatch.setattr("kafkatrial.running.RunProgress", lambda *_: Interrupting(interrupt))
     before = signal.getsignal(number)
     code, _, _ = command("run", "--seed", "7", "--out", "kept")
     assert code == 2
