@@ -47,6 +47,8 @@ def load_known(file: Path) -> dict[str, ExpectedViolation]:
     """Return the expected violations of a user's file. Raises ExpectationsError; UsageError for an unknown id."""
     expected = load_expectations(file)
     for requirement in expected:
+        if any(each.startswith(f"{requirement}/") for each in ids()):
+            raise UsageError(f"{file}: {requirement} is an area; name each of its requirements that is violated")
         if requirement not in ids():
             raise UsageError(f"{file}: {did_you_mean(requirement, ids())}")
     return dict(expected)

@@ -272,6 +272,12 @@ def test_expectations_of_unknown_requirements_are_rejected(command):
     )
 
 
+def test_expectations_of_an_area_are_rejected(command):
+    Path("known.toml").write_text('[[violation]]\nrequirement = "produce"\nreason = "r"\n')
+    _, _, err = command("run", "--expectations", "known.toml")
+    assert err.startswith("kafkatrial: known.toml: produce is an area; name each of its requirements")
+
+
 def test_a_run_names_the_file_of_known_violations(command):
     Path("known.toml").write_text('[[violation]]\nrequirement = "produce/first"\nreason = "r"\n')
     _, out, _ = command("run", "--target", "a", "--target", "b", "--expectations", "known.toml")
