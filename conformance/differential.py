@@ -107,8 +107,8 @@ class Comparison:
     """By requirement id, why some of the scripts have no result."""
 
     def in_order(self) -> list[Difference]:
-        """Return the differences, the worst kind first."""
-        return sorted(self.differences.values(), key=lambda each: (each.cause.rank, each.cause.id))
+        """Return the differences, the worst kind first, and of each kind those without an earlier cause."""
+        return sorted(self.differences.values(), key=lambda each: (each.cause.rank, bool(each.after), each.cause.id))
 
 
 def causes_of(

@@ -184,10 +184,14 @@ def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
 
 
 def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
-    found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
     if plan.baseline is not None:
-        write_baseline(plan.baseline, updated_baseline(plan.known, found, is_whole=_is_whole(plan, result)))
+        write_baseline(plan.baseline, _updated(plan, result))
     return ExitCode.OK
+
+
+def _updated(plan: ComparisonPlan, result: Comparison) -> dict[str, str]:
+    found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
+    return updated_baseline(plan.known, found, is_whole=_is_whole(plan, result))
 
 
 def _write(
@@ -254,7 +258,13 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
     causes = f"{_count(len(result.differences), 'cause')} of differences"
     show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
     show(console, Text(f"Run        {run_dir}"))
-    show(console, Text(f"Exit code  {int(code)}: {_MEANINGS.get(code, code.meaning)}"))
+    meaning = _MEANINGS.get(code, code.meaning)
+    if plan.update_baseline and is_complete:
+        updated = _updated(plan, result).keys()
+        added, removed = len(updated - plan.known.keys()), len(plan.known.keys() - updated)
+        show(console, Text(f"Baseline   {plan.baseline}: {added} added, {removed} removed"))
+        meaning = "the baseline was updated"
+    show(console, Text(f"Exit code  {int(code)}: {meaning}"))
     show(console, Text(f"Seed       {plan.seed}"))
 
 

@@ -87,10 +87,18 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
     assert (document["format"], document["complete"], document["exit_code"]) == (1, True, 1)
 
 
+def test_a_consequence_is_listed_after_the_differences_without_an_earlier_cause():
+    found = result(
+        difference(field="a", after=("semantic Fetch b",)), difference(field="b"), difference(Rank.FATAL, "c")
+    )
+    assert [each.cause.field for each in found.in_order()] == ["c", "b", "a"]
+
+
 def test_a_baseline_is_written_and_then_only_new_differences_fail(found, tmp_path, capsys):
     baseline = tmp_path / "known.json"
     found[0] = result(difference(), difference(Rank.COSMETIC, "size"))
     assert exit_code([*WORDS, "--baseline", "known.json", "--update-baseline"]) is ExitCode.OK
+    assert "known.json: 1 added, 0 removed\nExit code  0: the baseline was updated\n" in capsys.readouterr().out
     assert json.loads(baseline.read_text()) == {
         "format": 1,
         "differences": [{"id": "semantic Fetch offset", "reason": ""}],
