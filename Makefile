@@ -5,11 +5,13 @@ BIN := .venv/bin
 KAFKA ?=
 PACKAGES := kafkatrial chaos conformance fixtures reports linearizability reference_broker
 
-.PHONY: trial test nightly lint docs lock clean
+.PHONY: trial install test nightly lint docs lock clean
 .DEFAULT_GOAL := trial
 
 trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
 	@$(BIN)/python make.py trial $(if $(KAFKA),--kafka $(KAFKA))
+
+install: .venv/.synced  ## only install
 
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test

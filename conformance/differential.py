@@ -107,8 +107,8 @@ class Comparison:
     """By requirement id, why some of the scripts have no result."""
 
     def in_order(self) -> list[Difference]:
-        """Return the differences, the worst kind first."""
-        return sorted(self.differences.values(), key=lambda each: (each.cause.rank, each.cause.id))
+        """Return the differences, the worst kind first, and of each kind those without an earlier cause."""
+        return sorted(self.differences.values(), key=lambda each: (each.cause.rank, bool(each.after), each.cause.id))
 
 
 def causes_of(
@@ -341,5 +341,6 @@ class _Requirement:
             return {}
 
     def _program(self, script: Script) -> str:
-        target = self.comparer.here
-        return program(script, requirement=self.requirement.id, target=target.name, nodes=len(target.nodes))
+        here, there = self.comparer.targets
+        others = (there.name,)
+        return program(script, requirement=self.requirement.id, target=here.name, nodes=len(here.nodes), others=others)

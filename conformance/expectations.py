@@ -15,7 +15,7 @@ reason = "idempotence is not implemented yet"
 link = "https://example.org/issues/7"
 ```
 
-An expected violation that does not happen fails the run too: the file is out of date.
+The link may be left out. An expected violation that does not happen fails the run too: the file is out of date.
 """
 
 import tomllib
@@ -28,7 +28,8 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 
 _DIRECTORY: Final = Path(__file__).parent.parent / "fixtures" / "data" / "expectations"
-_KEYS: Final = frozenset({"requirement", "reason", "link"})
+_REQUIRED: Final = ("requirement", "reason")
+_KEYS: Final = (*_REQUIRED, "link")
 
 
 class ExpectationsError(ValueError):
@@ -41,7 +42,7 @@ class ExpectedViolation:
 
     requirement: str
     reason: str
-    link: str
+    link: str = ""
 
 
 def load_expectations(path: Path) -> Mapping[str, ExpectedViolation]:
@@ -80,18 +81,21 @@ def parse_expectations(text: str, path: Path) -> Mapping[str, ExpectedViolation]
 
 
 def _parse(path: Path, number: int, entry: Any) -> ExpectedViolation:
-    if (
-        not isinstance(entry, dict)
-        or entry.keys() != _KEYS
-        or not all(isinstance(text, str) for text in entry.values())
-    ):
-        raise ExpectationsError(f"{path}, violation {number}: needs requirement, reason and link, each a string")
+    if not isinstance(entry, dict):
+        raise ExpectationsError(f"{path}, violation {number}: not a table; write [[violation]] and its keys")
+    for key, value in entry.items():
+        if key not in _KEYS:
+            raise ExpectationsError(f"{path}, violation {number}: unknown key {key}; the keys are {', '.join(_KEYS)}")
+        if not isinstance(value, str):
+            raise ExpectationsError(f"{path}, violation {number}: {key} must be a string")
+    for key in _REQUIRED:
+        if key not in entry:
+            raise ExpectationsError(f"{path}, violation {number}: no {key}; requirement and reason are required")
     return ExpectedViolation(**entry)
 
 
-def expectations_of(target: str) -> Mapping[str, ExpectedViolation]:
-    """Return the suite's expected violations for a target, `kind` or `kind:version`; none if there is no file."""
+def expectations_file(target: str) -> Path | None:
+    """Return the suite's file for a target, `kind` or `kind:version`; None if there is none."""
     kind = target.partition(":")[0]
     files = (_DIRECTORY / f"{name}.toml" for name in (target.replace(":", "-"), kind))
-    file = next((file for file in files if file.is_file()), None)
-    return load_expectations(file) if file else {}
+    return next((file for file in files if file.is_file()), None)

@@ -18,9 +18,9 @@ _USAGE: Final = 4
 _OUTPUT_CLOSED: Final = 141
 
 
-def targets_argument(target: str) -> str:
-    """Return the argument of a printed program with the file of the target's table; empty if it needs no file."""
-    file = file_of_table(target)
+def targets_argument(*targets: str) -> str:
+    """Return the argument of a printed program with the file of the targets' tables; empty if none has a table."""
+    file = next(filter(None, map(file_of_table, targets)), None)
     return "" if file is None else f", targets={str(file)!r}"
 
 

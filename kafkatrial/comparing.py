@@ -75,7 +75,9 @@ def plan_comparison(
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE")
     here, there = _targets(names, nodes)
-    exists = baseline is not None and (baseline.exists() or not update_baseline)
+    exists = baseline is not None and baseline.exists()
+    if not exists and baseline is not None and not update_baseline:
+        raise UsageError(f"{baseline}: there is no such baseline; --update-baseline writes it")
     return ComparisonPlan(
         here=here,
         there=there,
@@ -114,7 +116,7 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
     is_complete = False
     with interruptible():
         try:
-            _run(plan, comparer)
+            _run(plan, comparer, run_dir)
             code = exit_code_of_comparison(comparer.result, plan.known)
             if plan.update_baseline:
                 code = _update(plan, comparer.result)
@@ -136,10 +138,13 @@ class _Progress(LiveLine):
         self._doing = Text(one_line(name))
 
 
-def _run(plan: ComparisonPlan, comparer: Comparer) -> None:
+def _run(plan: ComparisonPlan, comparer: Comparer, run_dir: Path) -> None:
     targets = (plan.here, plan.there)
+    console = stdout_console()
+    scripts_of = f"scripts of {_count(len(plan.requirements), 'requirement')} on {plan.here.name} and {plan.there.name}"
+    show(console, Text(f"seed {plan.seed}, profile {plan.profile.name}, {scripts_of}\nrun {run_dir}"))
     try:
-        with _Progress(stdout_console()) as progress:
+        with _Progress(console) as progress:
             for target in targets:
                 progress.on_requirement(f"starting {target.name}")
                 target.start()
@@ -179,10 +184,14 @@ def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
 
 
 def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
-    found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
     if plan.baseline is not None:
-        write_baseline(plan.baseline, updated_baseline(plan.known, found, is_whole=_is_whole(plan, result)))
+        write_baseline(plan.baseline, _updated(plan, result))
     return ExitCode.OK
+
+
+def _updated(plan: ComparisonPlan, result: Comparison) -> dict[str, str]:
+    found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
+    return updated_baseline(plan.known, found, is_whole=_is_whole(plan, result))
 
 
 def _write(
@@ -249,7 +258,13 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
     causes = f"{_count(len(result.differences), 'cause')} of differences"
     show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
     show(console, Text(f"Run        {run_dir}"))
-    show(console, Text(f"Exit code  {int(code)}: {_MEANINGS.get(code, code.meaning)}"))
+    meaning = _MEANINGS.get(code, code.meaning)
+    if plan.update_baseline and is_complete:
+        updated = _updated(plan, result).keys()
+        added, removed = len(updated - plan.known.keys()), len(plan.known.keys() - updated)
+        show(console, Text(f"Baseline   {plan.baseline}: {added} added, {removed} removed"))
+        meaning = "the baseline was updated"
+    show(console, Text(f"Exit code  {int(code)}: {meaning}"))
     show(console, Text(f"Seed       {plan.seed}"))
 
 

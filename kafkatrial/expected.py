@@ -9,12 +9,13 @@ from rich.text import Text
 from conformance.expectations import (
     ExpectationsError,
     ExpectedViolation,
-    expectations_of,
+    expectations_file,
     load_expectations,
     parse_expectations,
     read_expectations,
 )
 from conformance.expectations_update import Update, update
+from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.recipe_file import command_tables
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
@@ -27,19 +28,27 @@ from reports.results import Results, read_results
 DIRECTORY = Path("expectations")
 
 
-def expectations_of_target(target: str) -> dict[str, ExpectedViolation]:
-    """Return the expected violations of a target, from the file beside its recipe, or else the suite's.
-
-    Raises ExpectationsError and UsageError: the file beside the recipe is invalid.
-    """
+def file_of_target(target: str) -> Path | None:
+    """Return the file of expected violations of a target: beside its recipe, or else the suite's; None without one."""
     file = _beside_recipe(target)
-    return dict(load_known(file) if file and file.is_file() else expectations_of(target))
+    return file if file and file.is_file() else expectations_file(target)
+
+
+def expectations_of_target(target: str) -> dict[str, ExpectedViolation]:
+    """Return the expected violations of a target, from its file.
+
+    Raises ExpectationsError and UsageError: the file is invalid.
+    """
+    file = file_of_target(target)
+    return load_known(file) if file else {}
 
 
 def load_known(file: Path) -> dict[str, ExpectedViolation]:
     """Return the expected violations of a user's file. Raises ExpectationsError; UsageError for an unknown id."""
     expected = load_expectations(file)
     for requirement in expected:
+        if any(each.startswith(f"{requirement}/") for each in ids()):
+            raise UsageError(f"{file}: {requirement} is an area; name each of its requirements that is violated")
         if requirement not in ids():
             raise UsageError(f"{file}: {did_you_mean(requirement, ids())}")
     return dict(expected)
@@ -55,6 +64,8 @@ def update_expectations(run_dir: Path, target: str | None, file: Path | None) ->
     if target is not None and target not in names:
         raise UsageError(f"{run_dir}: the run has no target {target}; it has {', '.join(names)}")
     chosen = names if target is None else [target]
+    if file is None:
+        _check_recipes(chosen)
     if file is not None and len(chosen) > 1:
         raise UsageError(f"{run_dir}: --file is for one target; name it with --target: {', '.join(names)}")
     # All files are read before the first is written.
@@ -75,6 +86,17 @@ def _beside_recipe(target: str) -> Path | None:
 
 def _file_of(target: str, file: Path | None) -> Path:
     return file or _beside_recipe(target) or DIRECTORY / f"{re.sub(r'[^A-Za-z0-9._-]', '-', target)}.toml"
+
+
+def _check_recipes(targets: Sequence[str]) -> None:
+    """Raise UsageError for a target whose recipe is not known: a run would not read a file in the working directory."""
+    kinds = {row.kind for row in target_kinds()}
+    for target in targets:
+        if target.partition(":")[0] not in kinds:
+            raise UsageError(
+                f"{target}: its recipe is not known; name the file of the recipe with --targets, "
+                "or the file of expectations with --file"
+            )
 
 
 def _read(target: str, file: Path, results: Results) -> tuple[str, Update]:

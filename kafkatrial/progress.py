@@ -1,5 +1,7 @@
 """Progress of a run: a line per target and per verdict, and a live line on a terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
@@ -21,8 +23,13 @@ from reports.terminal import CELLS
 class RunProgress(LiveLine):
     """A context manager that shows events; the live line has the requirement, its scripts and the elapsed time."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, notes: Sequence[str] = ()) -> None:
+        """Show events on a console.
+
+        :param notes: lines to print after the first one.
+        """
         super().__init__(console)
+        self._notes = notes
         self._count = ""
         self._requirement = ""
         self._scripts: dict[str, tuple[int, int]] = {}
@@ -32,6 +39,8 @@ class RunProgress(LiveLine):
         match event:
             case RunStarted():
                 self._print(banner(event))
+                for note in self._notes:
+                    self._print(Text(note))
             case TargetStarting():
                 self._begin(Text(f"starting {event.target}, {_nodes(event.nodes)}"))
             case TargetStarted():
@@ -55,8 +64,9 @@ class RunProgress(LiveLine):
 
 def banner(event: RunStarted) -> Text:
     """Return the lines with the seed and the options of the run, printed at its start."""
+    count = len(event.requirements)
     return Text(
-        f"seed {event.seed}, profile {event.profile}, {len(event.requirements)} requirements "
+        f"seed {event.seed}, profile {event.profile}, {count} requirement{'' if count == 1 else 's'} "
         f"on {', '.join(event.targets)}\nrun {event.run_dir}"
     )
 

@@ -7,7 +7,7 @@ writes its reports at the end, and prints its seed.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, exit_code_of, print_error, report
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.expected import expectations_of_target, load_known
+from kafkatrial.expected import expectations_of_target, file_of_target, load_known
 from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import RunProgress
@@ -50,6 +50,8 @@ class RunPlan:
     seed: int
     profile: Profile
     expectations: Expectations
+    expectations_file: Path | None
+    """The user's file for all targets; None selects each target's own file."""
     out: Path | None
 
 
@@ -68,6 +70,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
         seed=generate_seed() if settings.seed is None else settings.seed,
         profile=PROFILES[settings.profile],
         expectations=_expectations(targets, settings.expectations),
+        expectations_file=settings.expectations,
         out=settings.out,
     )
 
@@ -120,6 +123,13 @@ class Running:
             except OSError as error:  # such as a full disk; an earlier failure explains more
                 return report(failed or error, self._run_dir)
 
+    def _files_of_known_violations(self) -> Iterator[str]:
+        """Yield a line for each target with known violations: how many there are, and in which file."""
+        for target in self._plan.targets:
+            if count := len(self._plan.expectations[target.name]):
+                file = self._plan.expectations_file or file_of_target(target.name)
+                yield f"known violations of {target.name}: {count}, in {file}"
+
     def _follow_engine(self) -> None:
         plan = self._plan
         events = run_requirements(
@@ -131,7 +141,7 @@ class Running:
             expectations=plan.expectations,
         )
         write_results(self._collector.results, self._run_dir)  # a run killed before a verdict counts as unfinished
-        with RunProgress(self._console) as progress, closing(events):
+        with RunProgress(self._console, tuple(self._files_of_known_violations())) as progress, closing(events):
             for event in events:
                 self._collector.handle(event)
                 if isinstance(event, RequirementJudged):

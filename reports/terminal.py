@@ -1,8 +1,8 @@
 """Results and judgements as Rich renderables: the output at the end of a run.
 
 A violation has, in this order: requirement, level and source; Reason, Expected and Actual; evidence; the shrunk
-program; the directory with its files, and the file with each response; and last the one command that reproduces it.
-Colour only repeats the meaning of a word or a sign.
+program; the directory with its files, the file with this program, and the file with each response; and last the one
+command that reproduces it. Colour only repeats the meaning of a word or a sign.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,6 +80,8 @@ def render_finding(finding: Finding, requirement: RequirementInfo) -> Renderable
         ]
     if finding.failure_dir:
         parts.append(Text(f"  Kept in    {finding.failure_dir}"))
+        if finding.program:
+            parts.append(Text(f"  Program    {finding.failure_dir}/repro.py"))
         if finding.steps:
             parts.append(Text(f"  Responses  {finding.failure_dir}/steps.txt"))
     if finding.reproduce:

@@ -91,9 +91,12 @@ def _arguments(value: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def program(script: Script, *, requirement: str, target: str, nodes: int) -> str:
-    """Return a Python file that runs the script on a new target, and prints each response and its unexpected fields."""
-    targets = targets_argument(target)
+def program(script: Script, *, requirement: str, target: str, nodes: int, others: Sequence[str] = ()) -> str:
+    """Return a Python file that runs the script on a new target, and prints each response and its unexpected fields.
+
+    :param others: other targets that the argument of the program is likely to name.
+    """
+    targets = targets_argument(target, *others)
     return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes, targets=targets)
 
 

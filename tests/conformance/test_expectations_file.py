@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.expectations import ExpectationsError, expectations_of, load_expectations
+from conformance.expectations import ExpectationsError, load_expectations
 from conformance.expectations_update import TODO
 from conformance.registry import REQUIREMENTS
 from kafkatrial.expected import expectations_of_target
@@ -21,12 +21,20 @@ def test_entries_by_requirement(tmp_path):
     assert load_expectations(path)["a/b"].reason == "r"
 
 
+def test_the_link_may_be_left_out(tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_text(GOOD.replace('link = "l"\n', ""))
+    assert load_expectations(path)["a/b"].link == ""
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         (GOOD + GOOD, "violation 2: a/b is listed twice"),
-        ("[[violation]]\nrequirement = 'a/b'\n", "violation 1: needs requirement, reason and link"),
-        (GOOD + "extra = 1\n", "violation 1: needs"),
+        ("[[violation]]\nrequirement = 'a/b'\n", "violation 1: no reason; requirement and reason are required"),
+        (GOOD + "extra = 1\n", "violation 1: unknown key extra; the keys are requirement, reason, link"),
+        ("[[violation]]\nrequirement = 'a/b'\nreason = 7\n", "violation 1: reason must be a string"),
+        ("violation = ['a/b']\n", "violation 1: not a table"),
         ("[[failure]]\n", "unknown table failure"),
         ("[violation]\n", "two brackets"),
         ("not toml", "is not TOML"),
@@ -48,7 +56,7 @@ def test_a_missing_file_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("kind", ["reference", "apache-kafka", "apache-kafka:4.3.1", "no-such-kind", "no-such-kind:1"])
 def test_our_own_files_expect_nothing(kind):
-    assert expectations_of(kind) == {}
+    assert expectations_of_target(kind) == {}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -1,5 +1,6 @@
 """Existing clusters that respond, but whose responses keep librdkafka from writing and reading a record."""
 
+import re
 import uuid
 from dataclasses import replace
 
@@ -54,6 +55,7 @@ def test_requirements_name_the_deviation(broker, tamper, requirement, monkeypatc
         events = list(run_requirements([existing], chosen, seed=1, profile=FEW, run_dir=tmp_path / "run"))
     (started,) = (event for event in events if isinstance(event, TargetStarted))
     assert started.warning.startswith("librdkafka cannot write and read a record here: not ready within 1 s: ")
+    assert re.search(r"; the metadata from 127\.\S+ advertises 127\.\S+$", started.warning)
     (finding,) = (event.finding for event in events if isinstance(event, RequirementJudged))
     assert finding.verdict is Verdict.VIOLATION, finding.reason
 

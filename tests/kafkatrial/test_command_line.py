@@ -207,7 +207,7 @@ def test_an_interruption_keeps_the_verdicts_so_far(command, verdicts, monkeypatc
     def interrupt():
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("kafkatrial.running.RunProgress", lambda console: Interrupting(interrupt))
+    monkeypatch.setattr("kafkatrial.running.RunProgress", lambda *_: Interrupting(interrupt))
     before = signal.getsignal(number)
     code, _, _ = command("run", "--seed", "7", "--out", "kept")
     assert code == 2
@@ -270,6 +270,18 @@ def test_expectations_of_unknown_requirements_are_rejected(command):
     assert err == (
         "kafkatrial: known.toml: produce/frist: no requirement and no area of that name; did you mean produce/first?\n"
     )
+
+
+def test_expectations_of_an_area_are_rejected(command):
+    Path("known.toml").write_text('[[violation]]\nrequirement = "produce"\nreason = "r"\n')
+    _, _, err = command("run", "--expectations", "known.toml")
+    assert err.startswith("kafkatrial: known.toml: produce is an area; name each of its requirements")
+
+
+def test_a_run_names_the_file_of_known_violations(command):
+    Path("known.toml").write_text('[[violation]]\nrequirement = "produce/first"\nreason = "r"\n')
+    _, out, _ = command("run", "--target", "a", "--target", "b", "--expectations", "known.toml")
+    assert out.splitlines()[2:4] == [f"known violations of {name}: 1, in known.toml" for name in "ab"]
 
 
 def test_the_plan_names_what_would_run(command):

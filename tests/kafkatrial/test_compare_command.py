@@ -1,6 +1,7 @@
 """`kafkatrial compare`: its files and exit codes, the baseline, and invalid input."""
 
 import json
+import re
 
 import pytest
 
@@ -67,6 +68,7 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
     found[0] = result(difference(after=("fatal Produce connection",)), difference(Rank.COSMETIC, "size"))
     assert exit_code(WORDS) is ExitCode.VIOLATION
     out = capsys.readouterr().out
+    assert re.match(r"seed 5, profile ci, scripts of \d+ requirements on a and b\nrun run\n", out)
     for line in (
         "semantic  Fetch offset  in 3 scripts of 1 requirement",
         "  b  step 2: \\x1b[31m",
@@ -85,10 +87,18 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
     assert (document["format"], document["complete"], document["exit_code"]) == (1, True, 1)
 
 
+def test_a_consequence_is_listed_after_the_differences_without_an_earlier_cause():
+    found = result(
+        difference(field="a", after=("semantic Fetch b",)), difference(field="b"), difference(Rank.FATAL, "c")
+    )
+    assert [each.cause.field for each in found.in_order()] == ["c", "b", "a"]
+
+
 def test_a_baseline_is_written_and_then_only_new_differences_fail(found, tmp_path, capsys):
     baseline = tmp_path / "known.json"
     found[0] = result(difference(), difference(Rank.COSMETIC, "size"))
     assert exit_code([*WORDS, "--baseline", "known.json", "--update-baseline"]) is ExitCode.OK
+    assert "known.json: 1 added, 0 removed\nExit code  0: the baseline was updated\n" in capsys.readouterr().out
     assert json.loads(baseline.read_text()) == {
         "format": 1,
         "differences": [{"id": "semantic Fetch offset", "reason": ""}],
@@ -159,7 +169,7 @@ def test_an_interruption_after_a_new_difference_is_a_violation(found, tmp_path, 
         (["--target", "a", "--target", "b", "--target", "c"], "two different targets are compared"),
         (["--target", "a", "--target", "b", "--profile", "x"], "--profile: no profile x; there are ci, nightly"),
         (["--target", "a", "--target", "b", "--update-baseline"], "--update-baseline needs --baseline FILE"),
-        (["--target", "a", "--target", "b", "--baseline", "no.json"], "cannot read the baseline no.json: No such file"),
+        (["--target", "a", "--target", "b", "--baseline", "no.json"], "no.json: there is no such baseline; --update"),
         (["--target", "a", "--target", "b", "--baseline", "bad.json"], "bad.json: not a baseline of format 1: format"),
         (["--target", "a", "--target", "b", "prodoce"], "prodoce: no requirement and no area of that name"),
     ],

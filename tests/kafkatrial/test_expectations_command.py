@@ -91,6 +91,7 @@ def test_each_target_has_its_own_file(directory):
     ("words", "line"),
     [
         (["nowhere"], "nowhere/results.json: No such file or directory"),
+        (["run"], "mybroker: its recipe is not known; name the file of the recipe with --targets, or the file of exp"),
         (["run", "--target", "other"], "run: the run has no target other; it has mybroker"),
         (["run", "--file", "bad.toml"], "bad.toml is not TOML"),
         (["run", "--file", "."], ".: a directory, not a regular file"),

@@ -17,7 +17,7 @@ from fixtures.targets.probe import BrokerFacts
 from fixtures.targets.target import Node
 from kafkatrial import target_tables
 from kafkatrial.installing import show_progress
-from kafkatrial.progress import RunProgress
+from kafkatrial.progress import RunProgress, banner
 from kafkatrial.target_tables import render_kinds, render_probe
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
@@ -47,6 +47,7 @@ def test_a_log_has_a_line_per_important_event():
         "t is ready after 9.0 s (3 nodes; broker 4.3.1, java 17)",
         "[1/2] ? unknown   a/b  on t: nothing was read",
     ]
+    assert "ci, 1 requirement on" in str(banner(RunStarted("the-run", 7, "ci", ("t",), ("a/b",))))
 
 
 def test_a_terminal_has_a_live_line():

@@ -160,15 +160,16 @@ def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "printed",
+    ("printed", "words"),
     [
-        lambda: program(SCRIPT, requirement="a/b", target="mybroker", nodes=1),
-        lambda: program_of(Trial(cluster=ClusterSettings(1), topics=(Topic(),), clients=()), "mybroker"),
+        (lambda: program(SCRIPT, requirement="a/b", target="mybroker", nodes=1), []),
+        (lambda: program_of(Trial(cluster=ClusterSettings(1), topics=(Topic(),), clients=()), "mybroker"), []),
+        (lambda: program(SCRIPT, requirement="a/b", target="reference", nodes=1, others=["mybroker"]), ["mybroker"]),
     ],
-    ids=["sequential", "concurrent"],
+    ids=["sequential", "concurrent", "of a comparison"],
 )
 @pytest.mark.parametrize("named", ["", "my brokers.toml"], ids=["default file", "named file"])
-def test_a_program_knows_the_file_of_its_target(printed, named, tmp_path, monkeypatch, capsys):
+def test_a_program_knows_the_file_of_its_target(printed, words, named, tmp_path, monkeypatch, capsys):
     """It runs in another directory, without the variable. If the file is gone, the error names the variable."""
     file = tmp_path / (named or "kafkatrial.toml")
     file.write_text("""[targets.mybroker]\nstart = ["sh", "-c", "exit 3"]\n""")
@@ -179,7 +180,7 @@ def test_a_program_knows_the_file_of_its_target(printed, named, tmp_path, monkey
 
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    monkeypatch.setattr(sys, "argv", ["repro.py"])
+    monkeypatch.setattr(sys, "argv", ["repro.py", *words])
     for error in (
         r"mybroker did not start: node 1 ended ",
         rf"cannot read .* the variable {VARIABLE} may name another",
