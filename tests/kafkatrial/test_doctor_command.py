@@ -16,6 +16,17 @@ def test_on_this_machine(capsys):
     assert all(finding.missing.partition(";")[0][:60] in out for finding in findings if finding.missing)
 
 
+def test_a_damaged_lock_of_an_installation_is_one_missing_prerequisite(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lock = tmp_path / "kafkatrial" / "apache-kafka" / "apache-kafka-4.9.9.lock.json"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("{")
+    missing = {finding.what: finding.missing for finding in inspect_machine()}
+    assert missing["apache-kafka:4.9.9"] == (
+        f"{lock} is not a lock: delete it, and run: kafkatrial targets install apache-kafka:4.9.9"
+    )
+
+
 def test_on_a_machine_without_any_prerequisite(tmp_path, monkeypatch, request):
     """Each missing prerequisite is reported in one line, with a remedy."""
     for name in ("PATH", "XDG_CACHE_HOME", "HOME"):
