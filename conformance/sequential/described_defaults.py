@@ -21,7 +21,12 @@ _AFTER: Final = "message.timestamp.after.max.ms"
 TOPIC_BOUNDS: Final = (_BEFORE, _AFTER)
 _DIFFERENCE: Final = "log.message.timestamp.difference.max.ms"
 """Until 3.9, bounds that are not set have its value (KIP-937)."""
-TOPIC_DEFAULTS: Final = (_CLEANUP, _SIZE, _CODEC, _TIMESTAMPS, f"log.{_BEFORE}", f"log.{_AFTER}", _DIFFERENCE)
+_SEGMENT: Final = "log.segment.bytes"
+"""A larger batch is rejected with RECORD_LIST_TOO_LARGE, whatever `message.max.bytes` is."""
+TOPIC_DEFAULTS: Final = (
+    *(_CLEANUP, _SIZE, _SEGMENT, _CODEC, _TIMESTAMPS),
+    *(f"log.{_BEFORE}", f"log.{_AFTER}", _DIFFERENCE),
+)
 _NUMBERS: Final = {"num.partitions": "num_partitions", "default.replication.factor": "replication_factor"}
 """Field of a CreateTopics response by the setting that is its default (KIP-464, KIP-525)."""
 NUMBERS: Final = tuple(_NUMBERS)
@@ -48,8 +53,8 @@ def not_applied(described: Described, topic: str, now_ms: int, send: Send) -> It
         error = send(_produce(topic, Record(b"a", None, now_ms))).get("error")
         if error != ("INVALID_RECORD" if "compact" in policy.split(",") else "NONE"):
             yield f"{_CLEANUP} {policy}, but Produce of a record without a key returned {error}"
-    limit = described.get(_SIZE) or ""
-    if limit.isdecimal() and int(limit) < _BATCH_BYTES_MAX:
+    limit, segment = described.get(_SIZE) or "", described.get(_SEGMENT) or str(_BATCH_BYTES_MAX)
+    if limit.isdecimal() and int(limit) < min(_BATCH_BYTES_MAX, int(segment)):
         for size, wanted in ((int(limit), "NONE"), (int(limit) + 1, "MESSAGE_TOO_LARGE")):
             record = record_of_batch(size, now_ms)
             error = wanted if record is None else send(_produce(topic, record)).get("error")
