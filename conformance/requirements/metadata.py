@@ -45,7 +45,8 @@ REQUIREMENTS: Final = (
         text="Metadata describes each topic of the request. An existing topic has the error NONE and its partitions, "
         "each with a leader; a topic that does not exist has UNKNOWN_TOPIC_OR_PARTITION, and an illegal name has "
         "INVALID_TOPIC_EXCEPTION. Without allow_auto_topic_creation no topic is created: CreateTopics of the same name "
-        "succeeds afterwards. Permitted operations are returned if they are requested (since v8).",
+        "succeeds afterwards. Permitted operations are returned if they are requested (since v8). Each response lists "
+        "every broker.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS, sources.KIP_430),
         check=sequential(
             script(
