@@ -13,15 +13,20 @@ from conformance.sequential.model.configs import THROTTLED
 from conformance.sequential.steps import (
     TOPIC,
     AlterConfigs,
+    ApiKey,
     CreateTopic,
+    DeleteTopic,
     DescribeConfigs,
     Eventually,
     IncrementalAlterConfigs,
+    ListConfigResources,
+    OffsetCommit,
     On,
     Operation,
     RawRequest,
     ResourceType,
     UseDefaults,
+    UseSettings,
 )
 from conformance.sequential.strategies import many, script
 from fixtures.targets.target import Capability
@@ -73,6 +78,17 @@ _INVALID: Final = st.sampled_from(
         (("max.message.bytes", Operation.SET, "7000"), ("no.such.property", Operation.SET, "1")),
     ]
 ).map(IncrementalAlterConfigs)
+
+
+_METRICS: Final = "trial-metrics"
+_LISTED: Final = Eventually(ListConfigResources((_METRICS,)))
+
+
+def _metrics(operation: Operation) -> RawRequest:
+    """Return a change of client metrics. A broker without client metrics rejects it, and lists none."""
+    change = {"name": "interval.ms", "config_operation": int(operation), "value": "60000"}
+    resource = {"resource_type": 16, "resource_name": _METRICS, "configs": (change,)}
+    return RawRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": (resource,), "validate_only": False}, ())
 
 
 def _unique(changes: SearchStrategy[Change]) -> SearchStrategy[IncrementalAlterConfigs]:
@@ -254,6 +270,27 @@ REQUIREMENTS: Final = (
         since=KRAFT,
     ),
     Requirement(
+        id="configs/resources-are-listed",
+        level=Level.MUST,
+        text="ListConfigResources returns the resources of the requested types, or of all types: each topic, each "
+        "broker, its loggers, and the client metrics and groups that have settings. Before v1 it returns client "
+        "metrics only. A new topic and new client metrics are added, and deleted ones are removed.",
+        sources=(sources.KIP_1000, sources.KIP_1142),
+        check=sequential(
+            script(
+                CreateTopic(),
+                OffsetCommit(1),
+                _metrics(Operation.SET),
+                _LISTED,
+                _metrics(Operation.DELETE),
+                DeleteTopic(),
+                _LISTED,
+            ),
+            judges("differences", of=ListConfigResources),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
         id="configs/defaults-are-those-of-kafka",
         level=Level.SHOULD,
         text="A setting whose source is DEFAULT_CONFIG has the default of Apache Kafka's documentation.",
@@ -266,8 +303,10 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="The defaults that DescribeConfigs returns for a broker are those that it applies to a topic without "
         "settings: a batch of message.max.bytes is accepted, and a larger one is not; a record needs a key only if "
-        "log.cleanup.policy has compact; batches are stored by compression.type and log.message.timestamp.type.",
-        sources=(sources.TOPIC_CONFIGS, sources.KIP_226),
+        "log.cleanup.policy has compact; batches are stored by compression.type and log.message.timestamp.type; a "
+        "timestamp outside log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms, or the values "
+        "that DescribeConfigs returns for the topic, is rejected with INVALID_TIMESTAMP, and one within them is not.",
+        sources=(sources.TOPIC_CONFIGS, sources.KIP_226, sources.KIP_937),
         check=sequential(script(UseDefaults()), judges("error", "not_applied", of=UseDefaults)),
         needs=_TOPICS,
     ),
@@ -278,6 +317,25 @@ REQUIREMENTS: Final = (
         "DescribeConfigs returns them for a broker, and its response has them since v5.",
         sources=(sources.KIP_464, sources.KIP_525),
         check=sequential(script(UseDefaults()), judges("error", "other_numbers", of=UseDefaults)),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/described-switches-are-applied",
+        level=Level.MUST,
+        text="The values of auto.create.topics.enable and delete.topic.enable that DescribeConfigs returns for a "
+        "broker are those that apply: a Metadata request that permits it creates a topic if and only if the first is "
+        "true, and DeleteTopics returns TOPIC_DELETION_DISABLED if and only if the second is false.",
+        sources=(sources.KIP_226, sources.KIP_322, sources.KIP_4_METADATA),
+        check=sequential(script(UseSettings()), judges("error", "not_applied", of=UseSettings)),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/brokers-describe-themselves",
+        level=Level.SHOULD,
+        text="The settings that DescribeConfigs returns for a broker are its own: node.id and broker.id are its id, "
+        "advertised.listeners has its address in Metadata, and log.dirs has its log directories in DescribeLogDirs.",
+        sources=(sources.KIP_226, sources.KIP_113),
+        check=sequential(script(UseSettings()), judges("error", "differences", of=UseSettings)),
         needs=_TOPICS,
     ),
 )

@@ -45,7 +45,8 @@ REQUIREMENTS: Final = (
         text="Metadata describes each topic of the request. An existing topic has the error NONE and its partitions, "
         "each with a leader; a topic that does not exist has UNKNOWN_TOPIC_OR_PARTITION, and an illegal name has "
         "INVALID_TOPIC_EXCEPTION. Without allow_auto_topic_creation no topic is created: CreateTopics of the same name "
-        "succeeds afterwards. Permitted operations are returned if they are requested (since v8).",
+        "succeeds afterwards. Permitted operations are returned if they are requested (since v8). Each response lists "
+        "every broker.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS, sources.KIP_430),
         check=sequential(
             script(
@@ -55,7 +56,7 @@ REQUIREMENTS: Final = (
                 *(Metadata(version=version, with_operations=wanted) for version in (8, 12) for wanted in (True, False)),
                 CreateTopic("trial-none"),
             ),
-            judges("topics", "leaders", "brokers", "operations", of=Metadata) | judges("error", of=CreateTopic),
+            judges("topics", "leaders", "every_broker", "operations", of=Metadata) | judges("error", of=CreateTopic),
         ),
         needs=_TOPICS,
     ),
@@ -72,7 +73,7 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
                 *(Metadata(topics, version) for topics in (None, ()) for version in (None, 11, 10)),
             ),
-            judges("topics", "brokers", "unrequested", "internal", of=Metadata),
+            judges("topics", "every_broker", "unrequested", "internal", of=Metadata),
         ),
         needs=_TOPICS,
     ),

@@ -81,7 +81,8 @@ REQUIREMENTS: Final = (
         id="quotas/altered-quotas-are-described",
         level=Level.MUST,
         text="AlterClientQuotas sets and removes the named quotas of an entity and leaves its others; with "
-        "validate_only it changes nothing. DescribeClientQuotas returns them, or nothing for an entity without any.",
+        "validate_only it changes nothing. DescribeClientQuotas returns them, or nothing for an entity without any. "
+        "With strict it returns no entity that has a further component, such as a user besides a client id.",
         sources=(sources.KIP_546,),
         check=sequential(
             script(
@@ -91,10 +92,15 @@ REQUIREMENTS: Final = (
                 AlterClientQuotas((("producer_byte_rate", 7000),), _CLIENT, validate_only=True),
                 many(_CHANGES, at_most=3),
                 DescribeClientQuotas("trial-other"),
+                AlterClientQuotas((("request_percentage", 50),), _CLIENT, user="trial-user"),
+                Eventually(DescribeClientQuotas(_CLIENT, strict=False)),
+                DescribeClientQuotas(_CLIENT),
+                AlterClientQuotas((("request_percentage", None),), _CLIENT, user="trial-user"),
+                Eventually(DescribeClientQuotas(_CLIENT, strict=False)),
                 _REMOVED,
                 Eventually(DescribeClientQuotas(_CLIENT)),
             ),
-            judges("error", of=AlterClientQuotas) | judges("error", "quotas", of=DescribeClientQuotas),
+            judges("error", of=AlterClientQuotas) | judges("error", "quotas", "others", of=DescribeClientQuotas),
             cost=3,
         ),
     ),

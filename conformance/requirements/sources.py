@@ -171,6 +171,19 @@ KIP_279: Final = _kip(
     "Fix log divergence between leader and follower after fast leader fail over",
     "KIP-279%3A+Fix+log+divergence+between+leader+and+follower+after+fast+leader+fail+over",
 )
+KIP_1000: Final = _kip(
+    1000, "List Client Metrics Configuration Resources", "KIP-1000%3A+List+Client+Metrics+Configuration+Resources"
+)
+KIP_1142: Final = _kip(
+    1142,
+    "Allow to list non-existent group which has dynamic config",
+    "KIP-1142%3A+Allow+to+list+non-existent+group+which+has+dynamic+config",
+)
+KIP_322: Final = _kip(
+    322,
+    "Return new error code for DeleteTopics API when topic deletion disabled",
+    "KIP-322%3A+Return+new+error+code+for+DeleteTopics+API+when+topic+deletion+disabled",
+)
 KIP_339: Final = _kip(
     339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
 )

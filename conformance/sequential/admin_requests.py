@@ -90,12 +90,14 @@ _BROKER: Final = int(ResourceType.BROKER)
 def _alter_client_quotas(step: AlterClientQuotas, names: Names) -> dict[str, Any]:
     ops = [{"key": key, "value": float(value or 0), "remove": value is None} for key, value in step.ops]
     entity = [{"entity_type": "client-id", "entity_name": names.real(step.client)}]
+    if step.user is not None:
+        entity.append({"entity_type": "user", "entity_name": names.real(step.user)})
     return {"entries": [{"entity": entity, "ops": ops}], "validate_only": step.validate_only}
 
 
 def _describe_client_quotas(step: DescribeClientQuotas, names: Names) -> dict[str, Any]:
     component = {"entity_type": "client-id", "match_type": _EXACT, "match": names.real(step.client)}
-    return {"components": [component], "strict": True}
+    return {"components": [component], "strict": step.strict}
 
 
 _EXACT: Final = 0

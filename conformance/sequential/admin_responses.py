@@ -129,12 +129,17 @@ def _describe_configs(step: DescribeConfigs, response: Any, symbols: Symbols) ->
         "set": tuple((config.name, config.value) for config in own),
         "inherited": tuple(config.name for config in configs if config not in own),
         "synonyms_in_order": all(_synonyms_in_order(config) for config in configs),
-        "as_created": _as_created(configs, symbols.created_configs(step.topic)),
+        "as_created": _as_created(configs, symbols.created_configs(step.topic), symbols.config_error(step.topic)),
     }
 
 
-def _as_created(described: Sequence[Any], created: Mapping[str, Any]) -> Comparison:
-    """Compare inherited settings with those in the CreateTopics response of the topic, if it had any (KIP-525)."""
+def _as_created(described: Sequence[Any], created: Mapping[str, Any], error_code: int) -> Comparison:
+    """Compare inherited settings with those in the CreateTopics response of the topic, if it had any (KIP-525).
+
+    CreateTopics returns an error in place of settings only to a client that may not describe them.
+    """
+    if error_code:
+        return Comparison("others", f"DescribeConfigs returned the settings, CreateTopics error code {error_code}")
     inherited = [config for config in described if config.config_source != TOPIC_CONFIG] if created else []
     pairs = [(config, created.get(config.name)) for config in inherited]
     others = [

@@ -11,7 +11,7 @@ from fixtures.clients.raw import RawClient
 from fixtures.clients.requests import CLIENT_ID
 from fixtures.clients.transport import Transport
 from fixtures.targets.controls import ProcessSupervision, ProcessTarget
-from fixtures.targets.target import Node, Target, TargetError
+from fixtures.targets.target import Capability, ExistingCluster, Node, Target, TargetError
 
 RESPONSE_TIMEOUT_S: Final = 10.0
 """Timeout of one response. Above `layout.REQUEST_TIMEOUT_MS`, which the broker is permitted to use up."""
@@ -68,6 +68,14 @@ class Connections:
     def nodes(self) -> tuple[Node, ...]:
         """The target's brokers."""
         return tuple(self._target.nodes)
+
+    @property
+    def are_direct(self) -> bool:
+        """Whether the brokers have the addresses to which clients connect: no mesh replaces those of a cluster."""
+        is_meshed = (
+            isinstance(self._target, ExistingCluster) and Capability.CLIENT_LINK_FAULTS in self._target.capabilities
+        )
+        return not is_meshed
 
     def client(self, node_id: int | None = None) -> RawClient:
         """Return the connection to a node (see `node`)."""

@@ -16,12 +16,26 @@ _CLEANUP: Final = "log.cleanup.policy"
 _SIZE: Final = "message.max.bytes"
 _CODEC: Final = "compression.type"
 _TIMESTAMPS: Final = "log.message.timestamp.type"
-TOPIC_DEFAULTS: Final = (_CLEANUP, _SIZE, _CODEC, _TIMESTAMPS)
+_BEFORE: Final = "message.timestamp.before.max.ms"
+_AFTER: Final = "message.timestamp.after.max.ms"
+TOPIC_BOUNDS: Final = (_BEFORE, _AFTER)
+_DIFFERENCE: Final = "log.message.timestamp.difference.max.ms"
+"""Until 3.9, bounds that are not set have its value (KIP-937)."""
+_SEGMENT: Final = "log.segment.bytes"
+"""A larger batch is rejected with RECORD_LIST_TOO_LARGE, whatever `message.max.bytes` is."""
+TOPIC_DEFAULTS: Final = (
+    *(_CLEANUP, _SIZE, _SEGMENT, _CODEC, _TIMESTAMPS),
+    *(f"log.{_BEFORE}", f"log.{_AFTER}", _DIFFERENCE),
+)
 _NUMBERS: Final = {"num.partitions": "num_partitions", "default.replication.factor": "replication_factor"}
 """Field of a CreateTopics response by the setting that is its default (KIP-464, KIP-525)."""
 NUMBERS: Final = tuple(_NUMBERS)
 _STORED_UNCOMPRESSED: Final = frozenset({"producer", "uncompressed"})
 _BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+_CLOCK_MS: Final = 5 * 60 * 1000
+"""Maximum difference between the clocks of this machine and the broker."""
+_FUTURE_MAX_MS: Final = 365 * 24 * 60 * 60 * 1000
+_LONG_MAX: Final = 2**63 - 1
 _ADJUSTMENTS_MAX: Final = 5
 """Corrections of the size of a value, each of which may change the sizes of the lengths before it."""
 
@@ -39,14 +53,41 @@ def not_applied(described: Described, topic: str, now_ms: int, send: Send) -> It
         error = send(_produce(topic, Record(b"a", None, now_ms))).get("error")
         if error != ("INVALID_RECORD" if "compact" in policy.split(",") else "NONE"):
             yield f"{_CLEANUP} {policy}, but Produce of a record without a key returned {error}"
-    limit = described.get(_SIZE) or ""
-    if limit.isdecimal() and int(limit) < _BATCH_BYTES_MAX:
+    limit, segment = described.get(_SIZE) or "", described.get(_SEGMENT) or str(_BATCH_BYTES_MAX)
+    if limit.isdecimal() and int(limit) < min(_BATCH_BYTES_MAX, int(segment)):
         for size, wanted in ((int(limit), "NONE"), (int(limit) + 1, "MESSAGE_TOO_LARGE")):
             record = record_of_batch(size, now_ms)
             error = wanted if record is None else send(_produce(topic, record)).get("error")
             if error != wanted:
                 yield f"{_SIZE} {limit}, but Produce of a batch of {size} bytes returned {error}"
     yield from _not_stored(described, topic, now_ms, send)
+    if described.get(_TIMESTAMPS) == "CreateTime" and described.get(_DIFFERENCE, str(_LONG_MAX)) == str(_LONG_MAX):
+        yield from _other_bounds(described, topic, now_ms, send)
+
+
+def _other_bounds(described: Described, topic: str, now_ms: int, send: Send) -> Iterator[str]:
+    """Yield the bounds within which a timestamp is rejected, or outside which it is accepted.
+
+    The broker describes each bound twice: for itself, and for the topic.
+    """
+    for bound in TOPIC_BOUNDS:
+        for name in (f"log.{bound}", bound):
+            limit = described.get(name) or ""
+            for timestamp_ms, wanted in _timestamps(bound, int(limit), now_ms) if limit.isdecimal() else ():
+                error = send(_produce(topic, Record(b"a", b"key", timestamp_ms))).get("error")
+                if error != wanted:
+                    difference_ms = timestamp_ms - now_ms
+                    yield f"{name} {limit}, but Produce of a record {difference_ms:+} ms from now returned {error}"
+
+
+def _timestamps(bound: str, limit_ms: int, now_ms: int) -> Iterator[tuple[int, str]]:
+    """Yield a timestamp within the bound and one outside it, as far as there are any, with the errors for them."""
+    sign = -1 if bound == _BEFORE else 1
+    within_ms = now_ms + sign * min(limit_ms - _CLOCK_MS, now_ms if bound == _BEFORE else _FUTURE_MAX_MS)
+    if limit_ms > _CLOCK_MS:
+        yield within_ms, "NONE"
+    if 0 <= (outside_ms := now_ms + sign * (limit_ms + _CLOCK_MS)) <= _LONG_MAX:
+        yield outside_ms, "INVALID_TIMESTAMP"
 
 
 def _not_stored(described: Described, topic: str, now_ms: int, send: Send) -> Iterator[str]:

@@ -58,13 +58,15 @@ def _is_other_topic(value: Any, symbols: Symbols) -> bool:
 
 
 def _out_of_range(value: Any) -> Iterator[str]:
-    """Yield times below 0, epochs and sizes below -1, and usable bytes above the total (KIP-827)."""
+    """Yield times below 0, epochs and sizes below -1, empty paths, and usable bytes above the total (KIP-827)."""
     throttled = getattr(value, "throttle_time", timedelta(0))
     if throttled < timedelta(0):
         yield f"throttle_time_ms {throttled // timedelta(milliseconds=1)}"
     for name in ("finalized_features_epoch", "leader_epoch", "partition_size", "total_bytes", "usable_bytes"):
         if (number := getattr(value, name, _NONE)) < _NONE:
             yield f"{name} {number}"
+    if getattr(value, "log_dir", None) == "" and not _has_failed(value):
+        yield "log_dir ''"
     if getattr(value, "usable_bytes", _NONE) > getattr(value, "total_bytes", _NONE):
         yield f"usable_bytes {value.usable_bytes} of total_bytes {value.total_bytes}"
 

@@ -17,8 +17,11 @@ from typing import Any, Final
 
 from conformance.sequential.steps import (
     AlterConfigs,
+    ApiKey,
     AsClient,
     CreateTopic,
+    DeleteTopic,
+    DeleteTopicById,
     Eventually,
     IncrementalAlterConfigs,
     LongPoll,
@@ -28,6 +31,7 @@ from conformance.sequential.steps import (
     Operation,
     Pipelined,
     Produce,
+    RawRequest,
     ResourceType,
     Script,
     Step,
@@ -68,6 +72,14 @@ def _request_of(step: Step) -> Step:
     """Return the step that has the request: for a step around another one, such as `On`, the inner step."""
     around = On | OnEveryBroker | Eventually | AsClient | WithUnknownTags
     return _request_of(step.step) if isinstance(step, around) else step
+
+
+def deletes_topics(step: Step) -> bool:
+    """Whether a step has a DeleteTopics request."""
+    request = _request_of(step)
+    if isinstance(request, RawRequest):
+        return request.api is ApiKey.DELETE_TOPICS
+    return isinstance(request, DeleteTopic | DeleteTopicById)
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:

@@ -91,12 +91,16 @@ class Symbols(Names, Protocol):
         """Record a cluster id; return its index in the order in which ids were first seen, None for no id."""
         ...
 
-    def saw_created_configs(self, topic: str, configs: Iterable[Any]) -> None:
-        """Record the settings that a CreateTopics response has for a topic."""
+    def saw_created_configs(self, topic: str, configs: Iterable[Any], error_code: int) -> None:
+        """Record the settings that a CreateTopics response has for a topic, or the error code in their place."""
         ...
 
     def created_configs(self, topic: str) -> Mapping[str, Any]:
         """Return the recorded settings of a topic by name; empty if no response had them."""
+        ...
+
+    def config_error(self, topic: str) -> int:
+        """Return the recorded error code in place of the settings of a topic; 0 for none."""
         ...
 
     def saw_racks(self, racks: str) -> int:

@@ -174,10 +174,11 @@ def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Respons
         return {"malformed": f"{len(response.topics)} topics in the response, where one was requested"}
     topic = response.topics[0]
     values: dict[str, Any] = {"error": error_of(topic.error_code)}
-    if hasattr(topic, "num_partitions"):
+    config_error = int(getattr(topic, "topic_config_error_code", 0))
+    symbols.saw_created_configs(step.topic, getattr(topic, "configs", None) or (), config_error)
+    if hasattr(topic, "num_partitions") and not config_error:
         values["num_partitions"] = int(topic.num_partitions)
         values["replication_factor"] = int(topic.replication_factor)
-        symbols.saw_created_configs(step.topic, topic.configs or ())
         names = {name for name, _ in step.configs}
         values["configs"] = tuple(sorted((item.name, item.value) for item in topic.configs or () if item.name in names))
     if hasattr(topic, "topic_id") and not step.validate_only:
@@ -205,7 +206,7 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
                 (name, part.partition_index, part.leader_id >= 0) for name, topic in topics for part in topic.partitions
             )
         ),
-        "brokers": len(response.brokers) > 0,
+        "every_broker": bool(response.brokers) and {*symbols.brokers} <= {each.node_id for each in response.brokers},
         "internal": all(_is_internal_flag_correct(topic) for topic in response.topics),
     }
     values |= _operations(response, (topic for _, topic in topics if not topic.error_code))

@@ -68,6 +68,11 @@ _TRANSACTION_REQUESTS: Final = frozenset(
 )
 _FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
 """The feature (KIP-584) without which a broker rejects an API that it advertises."""
+_CREATING: Final = {
+    "allow_auto_topic_creation": True,
+    "include_cluster_authorized_operations": False,
+    "include_topic_authorized_operations": False,
+}
 LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", NOT_CONTROLLER})
 
@@ -218,6 +223,17 @@ class Routing:
             if not self._until_ready(partial(self._leader, topic, partition)):
                 return f"{self._why_unusable(topic, partition, count)} for {timeouts.READY_TIMEOUT_S:g} s"
         return ""
+
+    def creates_topic(self, topic: str, timeout_s: float) -> bool:
+        """Whether Metadata requests that permit automatic creation create a topic before the timeout."""
+        self._created.add(topic)
+        request = RawRequest(ApiKey.METADATA, {**_CREATING, "topics": ({"name": topic, "topic_id": None},)}, ())
+        deadline = self._transport.monotonic() + timeout_s
+        while (
+            not (created := {*self.request(request)["errors"]} == {"NONE"}) and self._transport.monotonic() < deadline
+        ):
+            self._transport.sleep(timeouts.RETRY_DELAY_S)
+        return created
 
     def await_restarted(self) -> bool:
         """Wait until every known partition has a leader that serves; return false on timeout."""

@@ -17,7 +17,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from conformance.sequential import admin_responses, described_defaults, timeouts
+from conformance.sequential import admin_responses, config_resources, described_defaults, described_settings, timeouts
 from conformance.sequential.connections import Connections, TargetDown, shared_versions
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
@@ -40,6 +40,7 @@ from conformance.sequential.steps import (
     DeleteTopicById,
     Eventually,
     KillAndRestart,
+    ListConfigResources,
     ListOffsets,
     LongPoll,
     On,
@@ -52,10 +53,11 @@ from conformance.sequential.steps import (
     Repeated,
     Step,
     UseDefaults,
+    UseSettings,
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import broker_settings
+from fixtures.clients.broker_defaults import broker_settings, log_directories, topic_settings
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -140,17 +142,24 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
-            case UseDefaults() | Placement() | Repeated():
+            case UseDefaults() | UseSettings() | ListConfigResources() | Placement() | Repeated():
                 return self._compare(step)
             case _:
                 return self._send(step)
 
-    def _compare(self, step: UseDefaults | Placement | Repeated) -> Response:
+    def _compare(self, step: UseDefaults | UseSettings | ListConfigResources | Placement | Repeated) -> Response:
         match step:
             case UseDefaults():
                 return self._use_defaults(step)
+            case UseSettings():
+                return self._use_settings(step)
             case Repeated():
                 return self._repeat(step)
+            case ListConfigResources():
+                metrics = [self._symbols.real(name) for name in step.metrics]
+                clients = (self._connections.client(node.id) for node in self._connections.nodes)
+                found = (text for client in clients for text in config_resources.differences(client, metrics))
+                return {"differences": tuple(dict.fromkeys(found))}
             case Placement():
                 return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
 
@@ -292,16 +301,44 @@ class ScriptRun:
             return created
         leader = self._connections.node(self._routing.destination(ListOffsets(topic=step.topic)))
         names = described_defaults.TOPIC_DEFAULTS + described_defaults.NUMBERS
-        described = broker_settings(self._connections.client(leader.id), leader.id, names)
+        client = self._connections.client(leader.id)
+        described = broker_settings(client, leader.id, names)
         if not described:
             raise UnsupportedApi("the broker does not describe its settings")
+        bounds = topic_settings(client, self._symbols.real(step.topic), described_defaults.TOPIC_BOUNDS)
+        applied = {**described, **bounds}
         now_ms = int(self._transport.time() * 1000)
         brokers = len(self._connections.nodes)
         return {
             "error": "NONE",
-            "not_applied": tuple(described_defaults.not_applied(described, step.topic, now_ms, self._send)),
+            "not_applied": tuple(described_defaults.not_applied(applied, step.topic, now_ms, self._send)),
             "other_numbers": described_defaults.other_numbers(described, f"{step.topic}-numbers", brokers, self._send),
         }
+
+    def _use_settings(self, step: UseSettings) -> Response:
+        """Compare the settings that each broker describes with what it is, and with the results of requests."""
+        controller = self._connections.node(self._connections.controller)
+        nodes = (controller, *(node for node in self._connections.nodes if node != controller))
+        clients = {node: self._connections.client(node.id) for node in nodes}
+        described = {node: broker_settings(clients[node], node.id, described_settings.NAMES) for node in nodes}
+        if not any(described.values()):
+            raise UnsupportedApi("the brokers do not describe their settings")
+        created = self._send(CreateTopic(step.topic))
+        if created.get("error") != "NONE" or NOT_READY in created:
+            return created
+        differences = [
+            text
+            for node, settings in described.items()
+            for text in (
+                *described_settings.other_ids(settings, node),
+                *(described_settings.other_addresses(settings, node) if self._connections.are_direct else ()),
+                *described_settings.other_directories(settings, node, log_directories(clients[node])),
+            )
+        ]
+        not_applied = described_settings.not_applied(
+            [*described.values()], step.topic, self._send, self._routing.creates_topic, self._effect_timeout_s
+        )
+        return {"error": "NONE", "differences": tuple(differences), "not_applied": tuple(not_applied)}
 
     def _repeat(self, step: Repeated) -> Response:
         """Send a request in each version, to each broker or to the one that a client selects, and compare."""

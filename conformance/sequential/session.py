@@ -9,7 +9,12 @@ from typing import Final
 from conformance.sequential import timeouts
 from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.model import expected
-from conformance.sequential.pinned import pinned, with_unlimited_retention, without_automatic_creation
+from conformance.sequential.pinned import (
+    deletes_topics,
+    pinned,
+    with_unlimited_retention,
+    without_automatic_creation,
+)
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
 from conformance.sequential.steps import AfterCleanup, Script
@@ -22,6 +27,7 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 _FIRST_CHECK: Final = "log.initial.task.delay.ms"
 """The time from the start of a broker to its first check of the logs."""
 _CREATES: Final = "auto.create.topics.enable"
+_DELETES: Final = "delete.topic.enable"
 
 
 class Session:
@@ -37,6 +43,7 @@ class Session:
         self._scripts_run = 0
         self._pinned_settings: Mapping[str, str] | None = None
         self._creates_topics = False
+        self._deletes_topics = True
         self._opened_s = self._connections.transport.monotonic()
         self._checks_logs_from_s = 0.0
         """Time from which on a broker that was started with this session checks its logs for retention."""
@@ -68,9 +75,16 @@ class Session:
             with self._connections.fresh_client() as client:
                 node = self._connections.nodes[0].id
                 self._pinned_settings = settings_to_pin(client, node)
-                self._creates_topics = broker_settings(client, node, (_CREATES,)).get(_CREATES) == "true"
+                settings = broker_settings(client, node, (_CREATES, _DELETES))
+                self._creates_topics = settings.get(_CREATES) == "true"
+                self._deletes_topics = settings.get(_DELETES) != "false"
         script = without_automatic_creation(script) if self._creates_topics else script
         return pinned(with_unlimited_retention(script), self._pinned_settings)
+
+    def _require_deletion(self, script: Script) -> None:
+        """Raise `UnsupportedApi` if the script deletes topics, and this is disabled."""
+        if not self._deletes_topics and any(deletes_topics(step) for step in script.steps):
+            raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
         """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described.
@@ -91,6 +105,7 @@ class Session:
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         script = self.pinned(script)
+        self._require_deletion(script)
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
         run = ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}", self._checks_logs_from_s)

@@ -24,6 +24,7 @@ class ScriptSymbols:
         self._cluster_ids: list[str] = []
         self._racks: list[str] = []
         self._created_configs: dict[str, Mapping[str, Any]] = {}
+        self._config_errors: dict[str, int] = {}
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
@@ -125,13 +126,18 @@ class ScriptSymbols:
             self._cluster_ids.append(cluster_id)
         return IdSymbol(self._cluster_ids.index(cluster_id), tuple(self._cluster_ids))
 
-    def saw_created_configs(self, topic: str, configs: Iterable[Any]) -> None:
-        """Record the settings that a CreateTopics response has for a topic."""
+    def saw_created_configs(self, topic: str, configs: Iterable[Any], error_code: int) -> None:
+        """Record the settings that a CreateTopics response has for a topic, or the error code in their place."""
         self._created_configs[topic] = {str(config.name): config for config in configs}
+        self._config_errors[topic] = error_code
 
     def created_configs(self, topic: str) -> Mapping[str, Any]:
         """Return the recorded settings of a topic by name; empty if no response had them."""
         return self._created_configs.get(topic, {})
+
+    def config_error(self, topic: str) -> int:
+        """Return the recorded error code in place of the settings of a topic; 0 for none."""
+        return self._config_errors.get(topic, 0)
 
     def saw_racks(self, racks: str) -> int:
         """Record the racks of all brokers; return their index in the order in which such texts were first seen."""

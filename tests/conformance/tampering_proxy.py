@@ -145,6 +145,9 @@ class TamperingProxy:
         """Replace every broker address in a response by its proxy's."""
         if isinstance(value, tuple):
             return tuple(map(self._behind, value))
+        if isinstance(value, str) and "://" in value:  # advertised.listeners
+            for (host, port), proxy in self._proxies.items():
+                value = value.replace(f"{host}:{port}", f"{proxy.host}:{proxy.port}")
         if not is_dataclass(value):
             return value
         changes = {item.name: self._behind(getattr(value, item.name)) for item in fields(value)}

@@ -346,6 +346,18 @@ def described_as(name: str, value: str) -> Tampering:
     return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
 
 
+def resources_listed(change: Callable[[Any], Any]) -> Tampering:
+    """Return a tampering that changes the resources of each response to ListConfigResources that has any."""
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        if api(request) != "ListConfigResources" or not response.config_resources:
+            return response
+        return replace(response, config_resources=tuple(change(response.config_resources)))
+
+    return tamper
+
+
 def _defaults_to_one_day(_request: Any, part: Any) -> Any:
     """Describe one day as the default retention of topics and of brokers."""
     day = {"retention.ms": "86400000", "log.retention.hours": "24"}
@@ -710,6 +722,9 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _defaults_to_one_day)),
     "configs/described-defaults-are-applied": Planted(described_as("message.max.bytes", "900000")),
     "configs/described-default-numbers-are-used": Planted(described_as("num.partitions", "7")),
+    "configs/described-switches-are-applied": Planted(described_as("delete.topic.enable", "false")),
+    "configs/brokers-describe-themselves": Planted(described_as("node.id", "77")),
+    "configs/resources-are-listed": Planted(resources_listed(lambda listed: listed[1:])),
     "reassignment/replicas-are-moved": Planted(
         altered_requests(
             "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)

@@ -23,6 +23,7 @@ from tests.conformance.tamperings import (
     hundred_bytes_more,
     max_timestamp_one_more,
     records_altered,
+    resources_listed,
     same_producer_id,
     same_topic_id,
 )
@@ -197,6 +198,17 @@ def _another_coordinator(request: Any, forward: Any) -> Any:
     return altered(response, "coordinators", change) if hasattr(response, "coordinators") else change(response)
 
 
+def _one_resource_more(resource_type: int, name: str) -> Tampering:
+    return resources_listed(
+        lambda listed: (*listed, _changed(listed[0], {"resource_type": resource_type, "resource_name": name}))
+    )
+
+
+def _without_last_broker(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    return replace(response, brokers=response.brokers[:-1]) if api(request) == "Metadata" else response
+
+
 def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
     """Return a tampering that changes the value at a path in one version of an API."""
 
@@ -285,6 +297,61 @@ LIES = {
         "configs/described-defaults-are-applied",
         described_as("message.max.bytes", "2000000"),
         "message.max.bytes 2000000, but Produce of a batch of 2000000 bytes returned MESSAGE_TOO_LARGE",
+    ),
+    "bound of late timestamps of the broker": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("log.message.timestamp.before.max.ms", "86400000"),
+        "log.message.timestamp.before.max.ms 86400000, but Produce of a record -86700000 ms from now returned NONE",
+    ),
+    "bound of early timestamps of the topic": Lie(
+        "configs/described-defaults-are-applied",
+        described_as("message.timestamp.after.max.ms", "7200000"),
+        "'message.timestamp.after.max.ms 7200000, but Produce of a record +6900000 ms from now returned INVALID",
+    ),
+    "automatic creation": Lie(
+        "configs/described-switches-are-applied",
+        described_as("auto.create.topics.enable", "true"),
+        "auto.create.topics.enable true, but Metadata did not create a topic",
+    ),
+    "deletion": Lie(
+        "configs/described-switches-are-applied",
+        described_as("delete.topic.enable", "false"),
+        "delete.topic.enable false, but DeleteTopics returned NONE",
+    ),
+    "id of the broker": Lie(
+        "configs/brokers-describe-themselves", described_as("node.id", "77"), "node.id 77 of broker 1"
+    ),
+    "advertised address": Lie(
+        "configs/brokers-describe-themselves",
+        described_as("advertised.listeners", "CLIENT://localhost:1"),
+        "advertised.listeners CLIENT://localhost:1, but Metadata returned 127.0.0.1:",
+    ),
+    "log directory": Lie(
+        "configs/brokers-describe-themselves",
+        _each("results", "DescribeLogDirs", log_dir="/other"),
+        "log directory '/other' of broker 1, but its directories are ",
+    ),
+    "empty log directory": Lie(
+        "versions/describe-log-dirs", _each("results", "DescribeLogDirs", log_dir=""), "log_dir ''"
+    ),
+    "added topic": Lie(
+        "configs/resources-are-listed", _one_resource_more(2, "ghost"), "topic ghost is listed, but does not exist"
+    ),
+    "added client metrics": Lie(
+        "configs/resources-are-listed",
+        _one_resource_more(16, "ghost"),
+        "client metrics ghost is listed, but does not exist",
+    ),
+    "type of a resource": Lie(
+        "configs/resources-are-listed",
+        resources_listed(lambda listed: (_changed(each, {"resource_type": 8}) for each in listed)),
+        "broker 1 is not listed",
+    ),
+    "missing broker": Lie("metadata/topics-are-described", _without_last_broker, "every_broker was False, not True"),
+    "error of the settings of a new topic": Lie(
+        "admin/creation-is-described",
+        _each("topics", "CreateTopics", topic_config_error_code=29),
+        "DescribeConfigs returned the settings, CreateTopics error code 29",
     ),
     "longer limit": Lie(
         "groups/oversize-metadata-is-rejected",
@@ -458,6 +525,35 @@ def test_a_false_limit_of_apache_kafka_is_a_violation(tmp_path):
                 with TamperingProxy(kafka, described) as proxy:
                     finding = check(requirements[requirement], proxy, tmp_path)
                 assert finding.verdict is Verdict.VIOLATION, (name, factor)
+
+
+def _not_strict(request: Any, forward: Any) -> Any:
+    return forward(replace(request, strict=False) if api(request) == "DescribeClientQuotas" else request)
+
+
+LIES_OF_KAFKA = {
+    "strict": Lie("quotas/altered-quotas-are-described", _not_strict, "DescribeClientQuotas: others was 1, not 0"),
+    "missing client metrics": Lie(
+        "configs/resources-are-listed",
+        resources_listed(lambda listed: (each for each in listed if getattr(each, "resource_type", 16) != 16)),
+        "client metrics trial-metrics-",
+    ),
+    "id before KRaft": Lie(
+        "configs/brokers-describe-themselves", described_as("broker.id", "77"), "broker.id 77 of broker 1"
+    ),
+}
+"""Lies about what the reference broker lacks."""
+
+
+@pytest.mark.java
+def test_a_lie_of_apache_kafka_is_a_violation_that_names_it(tmp_path):
+    requirements = {each.id: each for each in REQUIREMENTS}
+    with parse_target("apache-kafka:4.3.1", nodes=1) as kafka:
+        for name, lie in LIES_OF_KAFKA.items():
+            with TamperingProxy(kafka, lie.tampering) as proxy:
+                finding = check(requirements[lie.requirement], proxy, tmp_path)
+            assert finding.verdict is Verdict.VIOLATION, (name, finding.reason)
+            assert lie.named in finding.reason, name
 
 
 def _first_joined(**changes: Any) -> Tampering:

@@ -53,6 +53,7 @@ from conformance.sequential.steps import (
     JoinGroup,
     KillAndRestart,
     LeaveGroup,
+    ListConfigResources,
     ListGroups,
     ListOffsets,
     ListReassignments,
@@ -74,6 +75,7 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
     UseDefaults,
+    UseSettings,
     WithUnknownTags,
 )
 
@@ -111,6 +113,7 @@ _RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] =
     AwaitTopic: admin.await_topic,
     Placement: admin.placement,
     UseDefaults: admin.use_defaults,
+    UseSettings: admin.use_settings,
     DescribeTopicPartitions: admin.describe_topic_partitions,
     DescribeQuorum: admin.describe_quorum,
     DescribeCluster: admin.describe_cluster,
@@ -119,6 +122,7 @@ _RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] =
     AlterClientQuotas: quotas.alter_client_quotas,
     DescribeClientQuotas: quotas.describe_client_quotas,
     DescribeConfigs: configs.describe_configs,
+    ListConfigResources: configs.list_config_resources,
 }
 
 

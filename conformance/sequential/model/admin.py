@@ -20,6 +20,7 @@ from conformance.sequential.steps import (
     ListReassignments,
     Placement,
     UseDefaults,
+    UseSettings,
 )
 
 _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -127,6 +128,11 @@ def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
 def use_defaults(_cluster: ModelCluster, _step: UseDefaults) -> Expectation:
     """Return that every described default is applied."""
     return {"error": "NONE", "not_applied": (), "other_numbers": ()}
+
+
+def use_settings(_cluster: ModelCluster, _step: UseSettings) -> Expectation:
+    """Return that every described setting is that of its broker."""
+    return {"error": "NONE", "differences": (), "not_applied": ()}
 
 
 def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitions) -> Expectation:

@@ -147,8 +147,8 @@ class ModelCluster:
     """Number of assigned topic ids."""
     producers: int = 0
     """Number of assigned producer ids."""
-    quotas: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Quotas by client id and name."""
+    quotas: dict[tuple[str, str | None], dict[str, int]] = field(default_factory=dict)
+    """Quotas by client id, user and name; the user is None for the quotas of every user."""
     members: int = 0
     """Number of assigned member ids."""
     groups: dict[str, Group] = field(default_factory=dict)

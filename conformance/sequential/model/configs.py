@@ -5,7 +5,14 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import ModelCluster
-from conformance.sequential.steps import AlterConfigs, DescribeConfigs, IncrementalAlterConfigs, Operation, ResourceType
+from conformance.sequential.steps import (
+    AlterConfigs,
+    DescribeConfigs,
+    IncrementalAlterConfigs,
+    ListConfigResources,
+    Operation,
+    ResourceType,
+)
 
 THROTTLED: Final = "follower.replication.throttled.replicas"
 """A list that is empty unless it is set."""
@@ -91,3 +98,8 @@ def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectatio
         "synonyms_in_order": True,
         "as_created": "as created",
     }
+
+
+def list_config_resources(_cluster: ModelCluster, _step: ListConfigResources) -> Expectation:
+    """Return that exactly the resources that exist are listed."""
+    return {"differences": ()}

@@ -96,7 +96,7 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
         "topics": tuple(topics),
         "leaders": tuple(sorted((name, i, True) for name in known for i in range(_partition_count(cluster, name)))),
         "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
-        "brokers": True,
+        "every_broker": True,
         "cluster_id": 0,
         "racks": 0,
         "unrequested": 0,

@@ -82,10 +82,12 @@ from conformance.sequential.steps.where import (
     AwaitTopic,
     Cleanup,
     Eventually,
+    ListConfigResources,
     On,
     OnEveryBroker,
     Placement,
     UseDefaults,
+    UseSettings,
     WithUnknownTags,
 )
 from fixtures.clients.messages import ApiKey
@@ -140,6 +142,7 @@ __all__ = [
     "JoinGroup",
     "KillAndRestart",
     "LeaveGroup",
+    "ListConfigResources",
     "ListGroups",
     "ListOffsets",
     "ListReassignments",
@@ -164,5 +167,6 @@ __all__ = [
     "Step",
     "SyncGroup",
     "UseDefaults",
+    "UseSettings",
     "WithUnknownTags",
 ]

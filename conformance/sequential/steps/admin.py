@@ -116,18 +116,26 @@ class DescribeConfigs(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotas(Step):
-    """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); None removes the quota."""
+    """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); None removes the quota.
+
+    :ivar user: the user whose quotas with this client id are altered; None for those of every user.
+    """
 
     ops: tuple[tuple[str, int | None], ...]
     client: str
     validate_only: bool = False
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeClientQuotas(Step):
-    """DescribeClientQuotas of one client id (KIP-546)."""
+    """DescribeClientQuotas of one client id (KIP-546).
+
+    :ivar strict: whether entities that have a user too are left out.
+    """
 
     client: str
+    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,29 @@ class UseDefaults(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class UseSettings(Step):
+    """Description of every broker's settings, and requests whose results depend on them.
+
+    The requests create a topic, delete it, and permit Metadata to create another one. The response has the settings
+    that a broker describes but does not have.
+    """
+
+    topic: str = TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class ListConfigResources(Step):
+    """ListConfigResources of each type, in each version, sent to every broker.
+
+    The response has the differences from the resources that exist.
+
+    :ivar metrics: names of client metrics that may exist.
+    """
+
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Placement(Step):
     """Metadata of a topic, reduced to how evenly it is spread over the brokers."""
 

@@ -72,7 +72,7 @@ def described(**config):
 
 def log_directory():
     (directory,) = blank(kinds(ApiKey.DESCRIBE_LOG_DIRS, 4)["DescribeLogDirsResponse"]).results
-    return directory
+    return replace(directory, log_dir="/data")
 
 
 def coordinator(**fields):
@@ -116,6 +116,7 @@ def test_valid_responses_have_no_invalid_field(response):
         (replace(metadata(), throttle_time=dt.timedelta(milliseconds=-1)), "throttle_time_ms -1"),
         (replace(metadata(), controller_id=UNKNOWN), "controller_id 77, which is no broker"),
         (replace(log_directory(), usable_bytes=8, total_bytes=7), "usable_bytes 8 of total_bytes 7"),
+        (replace(log_directory(), log_dir=""), "log_dir ''"),
         (replace(log_directory(), total_bytes=-2, usable_bytes=-2), "total_bytes -2"),
         (metadata(isr_nodes=(1, UNKNOWN)), "isr_nodes 77, which is no broker"),
         (metadata(replica_nodes=(1, 2, 2)), "replica_nodes (1, 2, 2), of which one is repeated"),
