@@ -165,7 +165,7 @@ def _voters(log: PartitionLog) -> pa.Table:
     states = log.rows.states
     rows = [
         {"received_ns": int(states.received_ns[row]), "voters": sorted({*states.isr[row]} - {None})}
-        for row in np.flatnonzero(states.of_quorum)
+        for row in np.flatnonzero(states.describes_quorum)
         if states.isr[row] is not None
     ]
     return pa.Table.from_pylist(rows, schema=_VOTERS)
