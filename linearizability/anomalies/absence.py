@@ -4,15 +4,15 @@ The record was aborted; or it is below a log start offset whose request was sent
 retention or compaction may have removed it; or its topic was deleted; or the read is read_committed and the record is
 at or beyond the last stable offset, or in a transaction that is still open.
 
-Choices. A log start offset counts from when its request was sent, whether a response returned it or DeleteRecords
-requested it. A deletion of a topic counts from its invocation. Each may have taken effect then. A topic has retention
-if its `cleanup.policy` contains `delete`, and if `retention.ms` is below Kafka's default of 7 days or `retention.bytes`
-is set, on the topic or the cluster. The default of 7 days is assumed never to take effect during a run: timestamps are
-not read, so a client that sends records older than 7 days should set `retention.ms=-1`. Retention removes records from
-the start of the log only, so it does not explain a gap above a record that the same read returned. Compaction may
-remove a record if another one with the same key, or a second copy of the record, stands above it. An aborted record
-above it does not count, nor does a failed one that no read returned. Compaction may remove any tombstone; records
-without a key stay. A read of unknown isolation is judged as if it were read_committed.
+Choices. A log start offset that a response returned, or that DeleteRecords requested, counts from when the request was
+sent; a deletion of a topic counts from its invocation. Either may have taken effect from that moment on. A topic has
+retention if its `cleanup.policy` contains `delete`, and if `retention.ms` is below Kafka's default of 7 days or
+`retention.bytes` is set, on the topic or the cluster. The default of 7 days is assumed never to take effect during a
+run: timestamps are not read, so a client that sends records older than 7 days should set `retention.ms=-1`. Retention
+removes records from the start of the log only, so it does not explain a gap above a record that the same read returned.
+Compaction may remove a record if another one with the same key, or a second copy of the record, stands above it. The
+other one does not count if it was aborted, or if its send failed and no read returned it. Compaction may remove any
+tombstone; records without a key stay. A read of unknown isolation is judged as if it were read_committed.
 """
 
 from dataclasses import dataclass
@@ -99,7 +99,8 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
     may_be_covered = np.repeat([False, True], len(keyed))
     key = np.tile(records.key[keyed].astype(np.int64), 2)
     order = np.lexsort((may_be_covered, offset, key))
-    # The lowest time from each element to the end of its key: a running minimum from the back, by rank inside the key.
+    # For each element, the lowest time of the elements of its key from there on: a running minimum, from the back, of
+    # the pairs (key, rank of the time). It restarts at each key, because keys descend from the back.
     times, rank = np.unique(np.append(covers_ns, np.full(len(keyed), NEVER_NS))[order], return_inverse=True)
     lowest = times[np.minimum.accumulate((key[order] * len(times) + rank)[::-1])[::-1] % len(times)]
     removable[keyed[order[may_be_covered[order]] - len(keyed)]] = lowest[may_be_covered[order]]

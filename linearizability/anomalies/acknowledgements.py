@@ -14,7 +14,7 @@ from linearizability.anomalies.log import PartitionLog
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgements:
-    """Acknowledged produces, one element per operation, ascending."""
+    """Acknowledged produces, one element per operation, in the order of the operations."""
 
     operation: Indexes
     epoch: Int32s

@@ -59,8 +59,8 @@ Place = tuple[str, str | None, int]
 """Topic, topic id and partition of a row (PLACE_FIELDS)."""
 
 _FEW_PLACES: Final = 1_024
-"""If there are at most this many possible places, or at most as many as rows, places are numbered by an array with an
-element per possible place; otherwise by a sort."""
+"""The number of possible places (or the number of rows, if that is higher) up to which places are numbered by an array
+with an element for each, instead of by a sort."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _NOT_SERVED_ERRORS: Final = pa.array(
@@ -164,7 +164,7 @@ def state_columns(table: pa.Table) -> StateColumns:
         last_stable_offset=numbers(table["last_stable_offset"], NO_OFFSET),
         log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
         isr=isr,
-        of_quorum=_flags(pc.fill_null(pc.equal(table["source"], "describe_quorum"), False)),
+        describes_quorum=_flags(pc.fill_null(pc.equal(table["source"], "describe_quorum"), False)),
     )
 
 
@@ -199,7 +199,8 @@ def assignment_columns(table: pa.Table) -> AssignmentColumns:
 class KeyCodes:
     """Codes of record keys: equal keys have equal codes, in any number of batches.
 
-    The codes of a batch are provisional, so that no key is looked up one by one; `settle` makes them final.
+    The provisional code of a key is its place in the joined dictionaries of the batches, so that no key is looked up on
+    its own. A key of several batches has several such codes; `settle` replaces them by one.
     """
 
     def __init__(self) -> None:

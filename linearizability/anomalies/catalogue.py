@@ -31,6 +31,7 @@ def _definitions() -> Iterator[Definition | RunDefinition]:
 
 
 def _listed(value: object) -> tuple[object, ...]:
+    """Return the elements of a tuple, because a module may define several anomalies in one; else the value itself."""
     return value if isinstance(value, tuple) else (value,)
 
 

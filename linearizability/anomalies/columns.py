@@ -130,7 +130,7 @@ class StateColumns(_Columns):
     log_start_offset: Int64s
     isr: npt.NDArray[np.object_]
     """Tuples of node ids, None where unknown."""
-    of_quorum: Flags
+    describes_quorum: Flags
     """Whether it describes the metadata quorum (`describe_quorum`); `isr` then holds the voters."""
 
 

@@ -67,7 +67,7 @@ class Context:
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Per process, its client properties, which may set what a row leaves open (acks, isolation)."""
     groups: Groups = field(default_factory=Groups)
-    moved: frozenset[str | None] = frozenset()
+    moved_topics: frozenset[str | None] = frozenset()
     """Topics whose replicas may have been moved or removed on request; None stands for any topic."""
     _rules: dict[str, TopicRules] = field(default_factory=dict)
     _schedule: list[Schedule] = field(default_factory=list)
@@ -92,11 +92,11 @@ class Context:
 
     def may_move_replicas(self, topic: str) -> bool:
         """Whether replicas of a topic may have been moved or removed on request."""
-        return topic in self.moved or None in self.moved
+        return topic in self.moved_topics or None in self.moved_topics
 
     @property
     def healed_after_ns(self) -> int | None:
-        """The result of `faults.healed_after_ns` for this run."""
+        """When the last fault was healed: None if there was no fault, NEVER_NS while one has not healed."""
         return healed_after_ns(self.settings.faults)
 
     def resolve(self, topic: str, topic_id: str | None) -> str | None:

@@ -42,16 +42,16 @@ class Coverage:
         started = np.searchsorted(self.befores, offsets, side="right")
         return started - np.searchsorted(self.afters, offsets, side="right")
 
-    def holds(self, operation: Indexes, offset: Int64s) -> Flags:
+    def covers(self, operation: Indexes, offset: Int64s) -> Flags:
         """Whether, per row, the operation's own ranges cover the offset."""
         begin = np.searchsorted(self.operation, operation, side="left")
         end = np.searchsorted(self.operation, operation, side="right")
-        held = np.zeros(len(operation), np.bool_)
+        covered = np.zeros(len(operation), np.bool_)
         for nth in range(int((end - begin).max(initial=0))):
             rows = np.flatnonzero(begin + nth < end)
             ranges = begin[rows] + nth
-            held[rows] |= (self.before[ranges] <= offset[rows]) & (offset[rows] < self.after[ranges])
-        return held
+            covered[rows] |= (self.before[ranges] <= offset[rows]) & (offset[rows] < self.after[ranges])
+        return covered
 
 
 def coverage_of(log: LogColumns, moves_ns: Mapping[int, Int64s] | None) -> Coverage:

@@ -15,7 +15,7 @@ NEVER_NS: Final = 2**63 - 1
 """A time after all others, for events that did not happen."""
 
 _CLUSTER_KINDS: Final = frozenset({"configuration", "election", "leader_election", "elect_leaders", "unclean_election"})
-_REFUSING: Final = re.compile(r"eio|enospc|slow|full|erofs|delay|latency|stall|hang|\berror|refus", re.IGNORECASE)
+_REJECTING: Final = re.compile(r"eio|enospc|slow|full|erofs|delay|latency|stall|hang|\berror|refus", re.IGNORECASE)
 _LOSING: Final = re.compile(
     r"lost|lose|loss|torn|flip|truncat|delet|drop|corrupt|zero|garbage|unsynced|un-fsynced|stale|misdirect",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ class Fault:
             return True
         text = f"{self.kind} {self.argument or ''}"
         if self.kind.startswith("disk"):
-            return bool(_LOSING.search(text)) or not _REFUSING.search(text)
+            return bool(_LOSING.search(text)) or not _REJECTING.search(text)
         return not self.is_power and self.may_shrink_isr and bool(_LOSING.search(self.kind))
 
     @property

@@ -98,6 +98,11 @@ class _Placed:
         return frozenset((topic, topic_id) for topic, topic_id, _ in self.places if topic_id is not None)
 
 
+def _operation_indexes(table: pa.Table, op_ids: Int64s) -> npt.NDArray[np.int32]:
+    """Return, per row of a table, the index of its operation in `op_ids`."""
+    return np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+
+
 class _Records(_Placed):
     """All rows of `records`, by direction. Each row has the index of its operation instead of the op_id."""
 
@@ -108,7 +113,7 @@ class _Records(_Placed):
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):
-            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
+            operation = _operation_indexes(table, op_ids)
             key = keys.of(table["key"], wanted_keys(table, compacted))
             rows, codes = record_columns(table, operation, key), self._codes(table)
             is_read = pc.equal(table["direction"], "read").to_numpy()
@@ -126,8 +131,7 @@ class _Positions(_Placed):
         count = source.count("positions")
         self.rows = _Filled(_room(_NO_POSITIONS, count), count)
         for table in source.batches("positions", SHARD_FIELDS["positions"]):
-            operation = np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
-            self.rows.append(position_columns(table, operation), self._codes(table))
+            self.rows.append(position_columns(table, _operation_indexes(table, op_ids)), self._codes(table))
         self.summary = Summary(positions=count, topic_ids=self._topic_ids())
 
 
@@ -200,13 +204,9 @@ class ShardRows:
         self._record_places, self._position_places = records.places, positions.places
         self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
         self._positions = positions.rows.grouped()
-
-        def operation(table: pa.Table) -> npt.NDArray[np.int32]:
-            return np.searchsorted(op_ids, numbers(table["op_id"], 0)).astype(np.int32)
-
         self._states = _ByPlace(source, "states", state_columns)
-        self._offsets = _ByPlace(source, "offsets", lambda table: offset_columns(table, operation(table)))
-        self._inputs = _ByPlace(source, "inputs", lambda table: input_columns(table, operation(table)))
+        self._offsets = _ByPlace(source, "offsets", lambda rows: offset_columns(rows, _operation_indexes(rows, op_ids)))
+        self._inputs = _ByPlace(source, "inputs", lambda rows: input_columns(rows, _operation_indexes(rows, op_ids)))
         self._assignments = _ByPlace(source, "assignments", assignment_columns)
 
     def first_reads(self, operations: OperationColumns, context: Context) -> dict[int, int]:

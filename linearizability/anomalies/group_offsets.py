@@ -86,7 +86,7 @@ def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], 
     def show(index: int) -> Shown:
         return _show(log, stale[index], found(stale[index]))
 
-    yield from finding(log, name, level(log), everything, offsets=offsets, show=show)
+    yield from finding(log, name, group_verdict(log), everything, offsets=offsets, show=show)
 
 
 def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
@@ -98,7 +98,7 @@ def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
     return Shown((stale.commit, stale.first, stale.second), None, text)
 
 
-def level(log: PartitionLog) -> Verdict:
+def group_verdict(log: PartitionLog) -> Verdict:
     """Return the verdict of a finding: permitted if the coordinator's log could have lost content, else a violation."""
     return Verdict.VIOLATION if log.context.keeps_content(OFFSETS_TOPIC) else Verdict.PERMITTED
 
@@ -107,9 +107,9 @@ def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
     """Yield, per group with at least two fetches that found no offset (`lost`) or a superseded one, the first two."""
     for group in judged_groups(log):
         rows = log.rows.offsets.take(log.rows.offsets.group == group)
-        commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
-        if len(rows.take(rows.is_commit & (rows.offset == NO_OFFSET))):
+        if (rows.is_commit & (rows.offset == NO_OFFSET)).any():
             continue
+        commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
         stable = log.rows.operations.isolation[fetches.operation] == READ_COMMITTED
         stale = np.zeros(len(fetches), np.bool_)
         for waits in (True, False):

@@ -45,6 +45,7 @@ class GroupDeletion:
     """None stands for any group."""
     invoke_ns: int
     complete_ns: int
+    """NEVER_NS if the outcome is unknown, because the request may then take effect at any later time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def groups_of(table: pa.Table) -> Groups:
         departures=tuple(_departure(row) for row in table.filter(gone).to_pylist()),
         deleted=frozenset(table["group"].filter(deletes).to_pylist()),
         deletions=tuple(
-            GroupDeletion(row["group"], row["invoke_ns"], _complete_ns(row))
+            GroupDeletion(row["group"], row["invoke_ns"], _complete_ns(row) if row["outcome"] == "ok" else NEVER_NS)
             for row in table.filter(deletes_groups).to_pylist()
         ),
         shared=frozenset(table["group"].filter(pc.match_substring_regex(table["f"], _SHARES)).to_pylist()),

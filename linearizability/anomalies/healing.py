@@ -1,11 +1,12 @@
 """Fault periods: the nodes that faults affect, and the time that Kafka may take to recover after a change.
 
 Choices. A node is *struck* while a fault affects it. A fault affects the nodes that it names, alone or as an end of a
-link (`1->2`). A `cut` *isolates* one node, and affects only that node, if three conditions hold. It cuts the links in
-both directions between the node and the clients and other nodes. Its argument does not limit it to a `listener`. The
-other nodes include all voters, because a leader that reaches a controller keeps leading although no client reaches it.
-Therefore any other fault of client links affects every node. A target that names no node affects every node, an
-election affects none, and a `configuration` affects every node for the rest of the run, because its effect is unknown.
+link (`1->2`). A `cut` *isolates* one node, and affects only that node, if three conditions hold: it cuts the links in
+both directions between the node and the clients and other nodes; its argument does not limit it to a `listener`; and
+the other nodes include all voters. Without the last condition, the node may still reach a controller, and keep leading
+although no client reaches it. Any other fault of client links affects every node. A target that names no node affects
+every node, an election affects none, and a `configuration` affects every node for the rest of the run, because its
+effect is unknown.
 
 The allowance after each start and end of a fault is thirty seconds plus twice the sum of the times that Kafka takes to
 detect a dead controller, a dead broker and a lagging follower: the highest values of TIMES_MS that were in force.
@@ -115,6 +116,7 @@ class Schedule:
 
 
 def _over_ns(fault: Fault) -> int:
+    """Return when a fault stops affecting nodes; a configuration never does."""
     return NEVER_NS if fault.is_configuration else fault.heal_ns
 
 

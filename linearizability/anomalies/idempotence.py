@@ -54,7 +54,7 @@ CONDITIONS: Final = (
         "a leader recognises a retry of a batch that it has appended since it became leader",
     ),
 )
-"""The conditions that `retries_forgotten` checks, each with its reason."""
+"""The conditions that `retries_unrecognised` checks, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +77,23 @@ class _InFlight:
         return fault.heal_ns > self.invoke_ns and fault.inject_ns < min(self.complete_ns, first_read_ns)
 
 
-def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
-    """Flag the records that may stand at several offsets because a restarted leader did not recognise the retry.
+def retries_unrecognised(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
+    """Whether each record in `records` may stand at several offsets because a restarted leader missed its retry.
 
     :param reads: flags of the read rows that are considered.
     """
-    forgotten = np.zeros(len(records), np.bool_)
+    unrecognised = np.zeros(len(records), np.bool_)
     restarts = [fault for fault in log.context.settings.faults if fault.restarts_a_node]
     if not restarts or not records.any():
-        return forgotten
+        return unrecognised
     leaders, operations = _leaders(log), log.rows.operations
     for record, copies in _copies(log, records, reads):
         operation = log.records.send_operation[record]
         if not _may_be_sent_again(log, operation):
             continue
         produce = _InFlight(int(operations.invoke_ns[operation]), int(operations.complete_ns[operation]))
-        forgotten[record] = all(
-            _may_differ(one, other)
+        unrecognised[record] = all(
+            _may_be_of_later_epoch(one, other)
             and any(
                 produce.overlaps(fault, other.first_read_ns)
                 and fault.affects_any(leaders.get(other.leader_epoch, log.replicas))
@@ -101,7 +101,7 @@ def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
             )
             for one, other in pairwise(copies)
         )
-    return forgotten
+    return unrecognised
 
 
 def _may_be_sent_again(log: PartitionLog, operation: np.int32) -> bool:
@@ -131,7 +131,7 @@ def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[i
         )
 
 
-def _may_differ(one: _Copy, other: _Copy) -> bool:
+def _may_be_of_later_epoch(one: _Copy, other: _Copy) -> bool:
     """Whether `other` may have a higher leader epoch than `one`."""
     return NO_EPOCH in {one.leader_epoch, other.leader_epoch} or one.leader_epoch < other.leader_epoch
 

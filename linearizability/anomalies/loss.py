@@ -110,7 +110,7 @@ def _times_returned(log: PartitionLog) -> Int64s:
     if not np.all(rising):  # A read that returned one record twice counts once.
         keys = ids[there].astype(np.int64) * len(log.rows.operations) + reads.operation[there]
         there = there[np.unique(keys, return_index=True)[1]]
-    there = there[log.coverage.holds(reads.operation[there].astype(np.intp), reads.offset[there])]
+    there = there[log.coverage.covers(reads.operation[there].astype(np.intp), reads.offset[there])]
     return np.bincount(ids[there], minlength=len(log.records)).astype(np.int64)
 
 

@@ -196,7 +196,7 @@ class Periods:
 
 
 def topic_rules(settings: Settings, topic: str) -> TopicRules:
-    """Return the rules for a topic. Of several values that were in force, the most lenient one counts.
+    """Return what the promise table depends on for a topic. Of several values in force, the most lenient one counts.
 
     For `replication.factor` the highest value counts.
     """

@@ -21,9 +21,9 @@ rules in `linearizability/anomalies/promise.py`, by which `check` and `chaos` ju
 
 ## What is kept
 
-The first row that fits decides over a committed record: one that was acknowledged, or one that was read. A record that
-was read is treated as acknowledged with acks=all by a single replica: it must stay while no replica has lost content.
-When a promise ends, and which replicas count, is in [anomalies](anomalies.md#what-kafka-promises).
+The first row that fits decides about a committed record: one that was acknowledged, or one that was read. A record
+that was read is treated as acknowledged with acks=all by a single replica: it must stay while no replica has lost
+content. [Anomalies](anomalies.md#what-kafka-promises) describes when a promise ends, and which replicas count.
 
 | when | committed records | why |
 |---|---|---|
@@ -38,8 +38,7 @@ _FAULTS: Final[dict[str, tuple[int, int, bool]]] = {
     "one wiped": (0, 1, False),
     "the last in-sync one wiped": (0, 1, True),
 }
-"""By name: the numbers of replicas that lost power and of those that lost content otherwise, and whether the last
-in-sync replica lost content."""
+"""By name: how many replicas lost power, how many lost content in another way, and whether the last in-sync one did."""
 
 _IDEMPOTENCE: Final = """
 ## What idempotence does not cover
@@ -50,11 +49,11 @@ With `enable.idempotence` a record stands in the log once, unless all conditions
 | condition | why it matters |
 |---|---|
 {conditions}
-Kafka has the same gap without a restart. A follower that truncates its log also loads the last snapshot, and forgets
-batches if a segment was rolled in between. If that follower is then elected, it does not recognise their retries. A
-history does not show truncations, so there `duplicate` is still a violation. Transactional records have no such gap: a
-retry in a new epoch is fenced together with its transaction. A consumer that must not process a record twice has to
-recognise the record by its content.
+Kafka has the same gap without a restart. A follower that truncates its log also loads its last snapshot. If a segment
+was rolled after several batches of a producer, the snapshot has only the last of them, and if that follower is then
+elected, it does not recognise a retry of the others. A history does not show truncations, so there `duplicate` is still
+a violation. Transactional records have no such gap: a retry in a new epoch is fenced together with its transaction. A
+consumer that must not process a record twice has to recognise the record by its content.
 """
 
 _SERVING: Final = """

@@ -1,10 +1,11 @@
 """Kafka properties in force on a topic, from `run.json` and the faults of kind `configuration`.
 
 A topic's own setting overrides that of the cluster, which may have a different name (`log.retention.ms`). The setting
-of the cluster overrides Kafka's default. A change during the run is a row of `faults`. Its target is a topic of
-`run.json` (`NAME`, `topic:NAME` or `topic=NAME`); any other name means the cluster. Its argument is a JSON object, or
-`property=value`, several of them separated by commas. The checks consider *every* value that was in force at some time,
-and use the one that promises least, because the effect of an earlier value cannot be undone.
+of the cluster overrides Kafka's default. A change during the run is a row of `faults`. Its target is a topic
+(`topic:NAME`, `topic=NAME`, or the `NAME` of a topic of `run.json`); any other target means the cluster, unless it
+begins with `topic`. Its argument is a JSON object, or `property=value`, several of them separated by commas. The checks
+consider *every* value that was in force at some time, and use the one that promises least, because the effect of an
+earlier value cannot be undone.
 """
 
 import json
@@ -38,7 +39,7 @@ _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value of a property and when it came into force; None is from the start."""
+    """A value of a property and when it came into force; None means from the start."""
 
     value: str
     from_ns: int | None = None
@@ -94,24 +95,25 @@ def _scaled(value: str, factor: int) -> str:
 
 def _values(fault: Fault, name: str) -> Iterator[str]:
     """Yield the value, if any, that a configuration fault sets for a property."""
-    changed = _assignments(fault.argument or "")
+    changed = _parse_argument(fault.argument or "")
     for spelling, factor in ALIASES.get(name, ((name, 1),)):
         if spelling in changed:
             yield _scaled(changed[spelling], factor)
 
 
-def _assignments(argument: str) -> dict[str, str]:
+def _parse_argument(argument: str) -> dict[str, str]:
+    """Return the value of each property that the argument of a configuration fault sets."""
     try:
         document = json.loads(argument)
     except (ValueError, RecursionError):
-        return dict(_assigned(argument))
+        return dict(_parse_pairs(argument))
     if not isinstance(document, dict):
         return {}
     return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in document.items()}
 
 
-def _assigned(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the assignments of a text such as `a=1, b=2`, in time that is linear in its length.
+def _parse_pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of a text such as `a=1, b=2`, in time that is linear in its length.
 
     A value ends before a separator and the next `name=`, so it may contain separators and `=`.
     """

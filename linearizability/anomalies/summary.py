@@ -61,10 +61,10 @@ class Summary:
     groups: Groups = field(default_factory=Groups)
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
-    moved: frozenset[str | None] = frozenset()
-    """See `Context.moved`."""
+    moved_topics: frozenset[str | None] = frozenset()
+    """See `Context.moved_topics`."""
     moves: tuple[tuple[int, int], ...] = ()
-    """(process, time) of each operation in MOVES and each assignment event. Then a consumer may read from elsewhere."""
+    """(process, time) of each operation in MOVES and each assignment event: after it a consumer may read elsewhere."""
     producers_opened: tuple[tuple[int, int], ...] = ()
     """(process, op_id) of every init_producer_id."""
 
@@ -99,7 +99,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         groups=merge_groups(part.groups for part in parts),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
-        moved=frozenset().union(*(part.moved for part in parts)),
+        moved_topics=frozenset().union(*(part.moved_topics for part in parts)),
         moves=tuple(move for part in parts for move in part.moves),
         producers_opened=tuple(opened for part in parts for opened in part.producers_opened),
     )
@@ -127,7 +127,7 @@ def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
         derives_positions=not summary.positions,
         clients=run.clients,
         groups=summary.groups,
-        moved=summary.moved,
+        moved_topics=summary.moved_topics,
     )
 
 
@@ -169,7 +169,7 @@ def _operations_summary(table: pa.Table) -> Summary:
             for row in _may_have_happened(table, "delete_records")
             if None not in (row["topic"], row["partition"], row["offset"])
         ),
-        moved=frozenset(row["topic"] for row in _may_have_happened(table, _MOVES_REPLICAS)),
+        moved_topics=frozenset(row["topic"] for row in _may_have_happened(table, _MOVES_REPLICAS)),
         moves=tuple(zip(moves["process"].to_pylist(), moves["invoke_ns"].to_pylist(), strict=True)),
         producers_opened=tuple(zip(opened["process"].to_pylist(), opened["op_id"].to_pylist(), strict=True)),
     )

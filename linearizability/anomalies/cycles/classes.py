@@ -10,10 +10,10 @@
 Each class has a realtime variant, whose cycles may also have process and real-time edges. A transaction *continues in
 real time* in a component if a process or real-time edge leads from it to another transaction of the component. The
 components of a class, all with process and real-time edges, are compared with those of the class above it in the table
-(for both G-single and G2: with those of G1c). A component has the realtime variant if some transaction continues in
-real time in it, but does not continue in real time in its component of the class above. Then every cycle through the
-process or real-time edge also has an edge of a kind that the class above does not have. The variant is that of G-single
-if one of these cycles has exactly one read-write edge, else that of G2.
+(for both G-single and G2: with those of G1c; G0 has none above it). A component has the realtime variant if some
+transaction continues in real time in it, but does not continue in real time in its component of the class above. Then
+every cycle through the process or real-time edge also has an edge of a kind that the class above does not have. The
+variant is that of G-single if one of these cycles has exactly one read-write edge, else that of G2.
 
 All of this takes linear time except G-single, which searches for a way back from many edges. That search has a budget
 of steps in each component. If the budget is used up before a cycle is found, G-single is unknown, unless some
@@ -30,7 +30,7 @@ from linearizability.anomalies.columns import Flags, Indexes, Int64s
 from linearizability.anomalies.cycles.components import Components, components, with_real_time
 from linearizability.anomalies.cycles.edges import Kind
 from linearizability.anomalies.cycles.graph import Graph
-from linearizability.anomalies.cycles.search import Cycle, Inside, Sought, Steps
+from linearizability.anomalies.cycles.search import Cycle, Inside, Sought, StepBudget
 from linearizability.judgement import Verdict
 
 G0, G1C, G_SINGLE, G2 = "cycle-G0", "cycle-G1c", "cycle-G-single", "cycle-G2"
@@ -136,9 +136,9 @@ def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
 
 
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
-    """Yield each component that has edges of the class's own kinds.
+    """Yield each component that has edges of the class's own kinds, with the shortest cycle that starts with one.
 
-    Its cycle starts at the lowest source of these edges, with such an edge, and is one of the shortest that do so.
+    The cycle starts at the lowest node that has such an edge.
     """
     component_of, own = level.plain.by_node, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
@@ -173,7 +173,8 @@ def _read_writes(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     own = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     source, target = graph.source[own], graph.target[own]
     inside = Inside(graph, component_of, _flags(_DEPENDENCIES[2]), real_time=False)
-    # A path back has no read-write edges, so it stays in a component of G1c or leads to one of a lower number.
+    # The path back from target to source has no read-write edges, so it never leads to a component of G1c with a higher
+    # number: the target's component is the source's, or has a higher number.
     candidates = np.unique(source[before[target] >= before[source]])
     sure = _lowest(component_of, source[before[target] == before[source]])
     sought = Sought(_OWN[2], read_writes=0)
@@ -206,17 +207,17 @@ def _singles(graph: Graph, component_of: Indexes, inside: Inside, starts: _Start
         by_component.setdefault(int(component_of[start]), []).append(start)
     for lowest in _lowest(component_of, starts.both).tolist():
         component = int(component_of[lowest])
-        steps = Steps(_STEPS_MIN + _STEPS_PER_EDGE * int(edges[component]))
+        budget = StepBudget(_STEPS_MIN + _STEPS_PER_EDGE * int(edges[component]))
         cycle = None
         for start in by_component.get(component, []):
-            cycle = inside.shortest(start, sought, steps)
-            if cycle is not None or steps.left < 0:
+            cycle = inside.shortest(start, sought, budget)
+            if cycle is not None or budget.left < 0:
                 break
         if cycle is None and component in certain:
             cycle = inside.shortest(certain[component], sought)
         if cycle is not None:
             yield Found(G_SINGLE + suffix, Verdict.PERMITTED, cycle[0].source, cycle)
-        elif steps.left < 0:
+        elif budget.left < 0:
             yield Found(G_SINGLE + suffix, Verdict.UNKNOWN, lowest, None)
         else:
             cycle = inside.shortest(lowest, replace(sought, read_writes=None))

@@ -6,8 +6,8 @@ of their nodes. Let M(x) be the lowest end of all nodes that are reachable from 
 nodes from which x is reachable; x is reachable from itself. If M(x) < begin(x), a node that ended before x began is
 reachable from x, so the two are on a cycle. The cycle spans the time from M(x) to begin(x). Cycles whose spans overlap
 are in one component, since real time leads from each to the other. So each union of overlapping spans is one component,
-and these are all components with real time. A node x belongs to the union (lo, hi) exactly if lo < B(x) and M(x) < hi,
-because then real time leads from the union to x and from x to the union.
+and there are no other components whose cycles need an edge of real time. A node x belongs to the union (lo, hi) exactly
+if lo < B(x) and M(x) < hi, because then real time leads from the union to x and from x to the union.
 """
 
 from dataclasses import dataclass

@@ -50,8 +50,8 @@ def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:
 def evidence_of_unknown(start: int, graph: Graph, transactions: Transactions) -> Evidence:
     """Return the evidence for a component in which the budget ran out."""
     text = (
-        f"{_described(start, graph, transactions)} is on a cycle with read-write edges; the search ended before it"
-        " found out whether one of those cycles has exactly one"
+        f"{_described(start, graph, transactions)} is on a cycle with read-write edges; the search reached its"
+        " limit before it determined whether one of those cycles has exactly one read-write edge"
     )
     return Evidence((int(transactions.first_op_id[graph.transaction[start]]),), None, None, None, None, text)
 

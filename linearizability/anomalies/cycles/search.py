@@ -32,8 +32,8 @@ Cycle = tuple[Step, ...]
 
 
 @dataclass(slots=True)
-class Steps:
-    """The number of edges that may still be visited; negative when the budget is used up."""
+class StepBudget:
+    """The number of edges that a search may still visit; negative when the budget is used up."""
 
     left: int
 
@@ -64,9 +64,9 @@ class Inside:
             self._by_end = np.lexsort((graph.end_ns, component))
             self._members = component[self._by_end]
 
-    def shortest(self, start: int, sought: Sought, steps: Steps | None = None) -> Cycle | None:
-        """Return the shortest cycle from `start` that meets the conditions; None if none does or the steps ran out."""
-        search = _Search(self, self._graph, start, sought, steps or Steps(2**62))
+    def shortest(self, start: int, sought: Sought, budget: StepBudget | None = None) -> Cycle | None:
+        """Return the shortest cycle from `start` that meets the conditions; None if none does or the budget ran out."""
+        search = _Search(self, self._graph, start, sought, budget or StepBudget(2**62))
         return search.run()
 
     def leaving(self, node: int) -> list[tuple[int, int, int]]:
@@ -94,8 +94,8 @@ State = tuple[int, int]
 
 
 class _Search:
-    def __init__(self, inside: Inside, graph: Graph, start: int, sought: Sought, steps: Steps) -> None:
-        self._inside, self._graph, self._start, self._sought, self._steps = inside, graph, start, sought, steps
+    def __init__(self, inside: Inside, graph: Graph, start: int, sought: Sought, budget: StepBudget) -> None:
+        self._inside, self._graph, self._start, self._sought, self._budget = inside, graph, start, sought, budget
         self._counted = sought.read_writes or 0
         self._by_end = inside.by_end(start)
         self._ends: Int64s = graph.end_ns[self._by_end]
@@ -108,7 +108,7 @@ class _Search:
                 self._first.setdefault(target, (kind, row))
 
     def run(self) -> Cycle | None:
-        while self._layers[-1] and self._steps.left >= 0:
+        while self._layers[-1] and self._budget.left >= 0:
             found = self._closing_step()
             if found is not None:
                 return tuple(self._walk(found))
@@ -136,7 +136,7 @@ class _Search:
         depth, limit = len(self._layers), self._sought.read_writes
         for node, used in self._layers[-1]:
             entering = self._inside.entering(node)
-            self._steps.left -= len(entering) + 1
+            self._budget.left -= len(entering) + 1
             for source, kind in entering:
                 state = (source, used)
                 if kind == Kind.READ_WRITE and limit is not None:
@@ -166,7 +166,7 @@ class _Search:
         if last <= first:
             return []
         self._passed[used] = last
-        self._steps.left -= last - first
+        self._budget.left -= last - first
         return [(node, used) for node in self._by_end[first:last].tolist()]
 
     def _walk(self, step: Step) -> list[Step]:

@@ -63,8 +63,8 @@ def _sightings(log: PartitionLog) -> _Sightings:
     """Return the sightings at offsets where more than one record was sighted."""
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
-    # `stray` has the offsets of all sightings that differ from the `records.offset` of their record. So two records can
-    # be sighted at one offset only if it is the `records.offset` of both, or is in `stray`.
+    # `stray` has the offset of every sighting of a record elsewhere than at its `records.offset`. So two records can be
+    # sighted at one offset only if it is the `records.offset` of both, or is in `stray`.
     read = np.flatnonzero(reads.offset != NO_OFFSET)
     ids = log.read_ids[read]
     stray = np.concatenate(

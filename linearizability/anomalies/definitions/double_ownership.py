@@ -7,7 +7,8 @@ operation or event of its process. If that is the assignment itself, it owns the
 Choices: ownerships that only touch at one moment do not overlap. A second member of the same process is no second
 owner, nor is a member with the same instance id, which replaces the old member without notice. Events without a group
 or generation are not judged; nor are share groups. DeleteGroups ends a group, and the next one of its name begins with
-the first generation again, so only ownerships that begin between the same deletions are compared. If
+the first generation again, so only ownerships that begin between the same deletions are compared. A DeleteGroups of
+unknown outcome may take effect at any later time, so ownerships that begin after it are not compared. If
 `__consumer_offsets` could have lost content, generations may start again, so a second owner is permitted.
 """
 
@@ -22,7 +23,7 @@ from linearizability.anomalies.acknowledgements import no_offsets
 from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, place
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.group_offsets import level
+from linearizability.anomalies.group_offsets import group_verdict
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Anomaly
 
@@ -50,7 +51,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     held = _ownerships(log)
     pairs = [(key, pair) for key in sorted(held) for pair in [_overlap(held[key])] if pair is not None]
     show, everything = partial(_show, log, pairs), np.ones(len(pairs), np.bool_)
-    yield from finding(log, NAME, level(log), everything, offsets=no_offsets(len(pairs)), show=show)
+    yield from finding(log, NAME, group_verdict(log), everything, offsets=no_offsets(len(pairs)), show=show)
 
 
 def _ownerships(log: PartitionLog) -> dict[_Key, list[Ownership]]:

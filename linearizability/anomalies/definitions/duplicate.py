@@ -16,7 +16,7 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.idempotence import retries_forgotten
+from linearizability.anomalies.idempotence import retries_unrecognised
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Anomaly, Verdict
 
@@ -37,7 +37,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     idempotent[sent] = log.rows.operations.idempotent[records.send_operation[sent]]
     settled = known & log.settled_reads()
     violation = twice & idempotent & (_offsets_read(log, settled) > 1)
-    violation &= ~retries_forgotten(log, violation, settled)
+    violation &= ~retries_unrecognised(log, violation, settled)
     for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, twice & ~violation)):
         yield from finding(log, NAME, verdict, found, offsets=records.offset, show=partial(_show, log))
 

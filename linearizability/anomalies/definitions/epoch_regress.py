@@ -28,7 +28,8 @@ class _Sightings:
     epoch: Int32s
     operation: Indexes
     end_ns: Int64s
-    """When the promise for the record ended. Between sightings with equal ends, no record may be removed."""
+    """When the promise for the record ended. If two sightings have the same end, no read record may be validly removed
+    between them."""
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:

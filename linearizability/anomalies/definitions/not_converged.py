@@ -150,7 +150,7 @@ def _has_several(group: Indexes, values: Int64s, count: int) -> Flags:
 
 
 def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
-    """Whether each offset has, in some replica, a record with a value, and no replica has a later one of its key."""
+    """Whether, per offset, some replica has a record with a value there, and no replica has a later one of its key."""
     order = np.lexsort((group, rows.key))
     ends = np.append(np.diff(rows.key[order]) != 0, True) if len(order) else np.zeros(0, np.bool_)
     last_group = np.full(int(rows.key.max(initial=-1)) + 2, -1)

@@ -1,9 +1,9 @@
 """`offset-mismatch`: a record was read at an offset other than the acknowledged one.
 
-Choice. An acknowledgement with less than acks=all promises nothing after a fault. For example, the first attempt of a
-produce was replicated at one offset, and a leader that was then deposed acknowledged its retry at another offset. Only
-the copy of the retry was truncated. Without any fault nothing is truncated, and the acknowledged offset must be
-correct.
+Choice. After a fault, an acknowledgement with less than acks=all promises nothing. For example: the first attempt of a
+produce is replicated at one offset; the leader appends the retry at another offset and acknowledges it, but is deposed
+before the retry is replicated; so only the retry is truncated. Without any fault nothing is truncated, and the
+acknowledged offset must be correct.
 """
 
 from collections.abc import Iterable

@@ -56,7 +56,7 @@ class _Sent:
         self.offset = records.offset[self.record]
         self.settled = _settled(log)[self.record]
         self.binding = self.settled & (acknowledged | (operations.producer_id[self.operation] != _ID_UNKNOWN))
-        """Whether no later record of the same producer may stand below this one, if the producer is idempotent."""
+        """Whether each record binds the later ones of an idempotent producer: none of them may stand below it."""
 
 
 def _opened(log: PartitionLog, operation: Int32s) -> Int64s:

@@ -2,8 +2,9 @@
 
 Consumers may only receive records below the high watermark. Every in-sync replica has such a record, so it stays. The
 record was removed if a later read returned another value at its offset, or if a later end offset is at or below it.
-Only end offsets from the same node or of the newest epoch of the history count. A leader of an older epoch may be
-deposed and not know of a later leader that returned the record, although the record's batch has the older epoch.
+Only end offsets that the same node returned, or that were returned in the newest epoch of the history, count. Another
+leader may have been deposed, and its high watermark may be below a record that a later leader returned, even if the
+record's batch is of its own epoch.
 """
 
 from collections.abc import Iterable

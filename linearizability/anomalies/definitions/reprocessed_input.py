@@ -16,7 +16,7 @@ import numpy as np
 from linearizability.anomalies.columns import FAIL, NO_OFFSET, Flags, Indexes, Int64s, OffsetColumns
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.group_offsets import judged_groups, level
+from linearizability.anomalies.group_offsets import group_verdict, judged_groups
 from linearizability.anomalies.log import PartitionLog
 from linearizability.judgement import Anomaly, Verdict
 
@@ -29,7 +29,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
         return
     again = [_processed_again(log, group) for group in judged_groups(log)]
     offsets = np.unique(np.concatenate([np.empty(0, np.int64), *(offset for offset, _ in again)]))
-    kept = level(log) is Verdict.VIOLATION and log.context.keeps_content(log.rows.topic)
+    kept = group_verdict(log) is Verdict.VIOLATION and log.context.keeps_content(log.rows.topic)
     verdict = Verdict.VIOLATION if kept else Verdict.PERMITTED
     show = partial(_show, log, offsets, [(offset, keys) for offset, keys in again if len(offset)])
     yield from finding(log, NAME, verdict, np.ones(len(offsets), np.bool_), offsets=offsets, show=show)

@@ -1,9 +1,9 @@
 """`stale-end-offset`: a leader returns an end offset at or below a record acknowledged in its epoch or an earlier one.
 
 A deposed leader may return stale ends in its older epoch. If the epoch of an acknowledgement is unknown, it is taken
-for the newest epoch of the history. It may be newer than that of the batch: an idempotent producer sends the batch
-again to the next leader, which has it already and acknowledges it. A node that acknowledged a record never returns an
-end at or below it later, whatever the epochs are.
+for the newest epoch of the history, because it may be newer than the epoch of the record's batch: an idempotent
+producer sends the batch again to the next leader, which has it already and acknowledges it. A node that acknowledged a
+record never returns an end at or below it later, whatever the epochs are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,7 +60,7 @@ def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flag
 def _included(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Iterator[tuple[Indexes, Indexes]]:
     """Yield responses and the records that they had to include: those of their epochs, then those of their nodes."""
     states = log.rows.states
-    epoch, node = (of_records[acknowledged] for of_records in log.once(_acknowledged_by))
+    epoch, node = (column[acknowledged] for column in log.once(_acknowledged_by))
     for leader_epoch in np.unique(states.leader_epoch[rows]):
         yield rows[states.leader_epoch[rows] == leader_epoch], acknowledged[epoch <= leader_epoch]
     for leader in np.unique(node[node != NO_NODE]):

@@ -118,6 +118,10 @@ def _struck_since_isr(log: PartitionLog, period: Period) -> Struck | None:
 
 
 def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[dict[str, Any]]:
+    """Yield the outages of a period that are longer than the allowance, with their columns of `_OUTAGES`.
+
+    :param produces: the produces that were not served.
+    """
     operations = log.rows.operations
     maybe_struck = np.isin(operations.node[produces], list(period.struck.nodes or ())) | (operations.node[produces] < 0)
     invoke_ns, complete_ns = operations.invoke_ns[produces], operations.complete_ns[produces]
@@ -126,7 +130,7 @@ def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[di
     own, served_ns = produces[counts], log.once(_served_ns)
     if not len(own):
         return
-    since = np.searchsorted(served_ns, complete_ns[counts], side="right")
+    since = np.searchsorted(served_ns, complete_ns[counts], side="right")  # per produce, the successes until it ended
     begin_ns = np.maximum(np.append(BEGINNING_NS, served_ns)[since], np.maximum(invoke_ns[counts], period.begin_ns))
     order = np.lexsort((own, begin_ns, since))
     for rows in np.split(order, np.flatnonzero(_pauses(since[order], begin_ns[order], complete_ns[counts][order])) + 1):
@@ -143,7 +147,7 @@ def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[di
 
 
 def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
-    """Whether an outage ends (by a success or a pause) after each produce but the last, in the order of begins."""
+    """Whether an outage ends, by a success or a pause, between each produce and the next, in the order of begins."""
     ended_ns = complete_ns.copy()
     for success in np.unique(since):
         own = since == success
@@ -165,7 +169,7 @@ def _voters(log: PartitionLog) -> pa.Table:
     states = log.rows.states
     rows = [
         {"received_ns": int(states.received_ns[row]), "voters": sorted({*states.isr[row]} - {None})}
-        for row in np.flatnonzero(states.of_quorum)
+        for row in np.flatnonzero(states.describes_quorum)
         if states.isr[row] is not None
     ]
     return pa.Table.from_pylist(rows, schema=_VOTERS)

@@ -114,7 +114,7 @@ def may_be_deleted_between(log, group, begin, end):
         and op["outcome"] != "fail"
         and op["group"] in (group, None)
         and op["invoke_ns"] <= end
-        and log.o.complete(op["op_id"]) >= begin
+        and (op["outcome"] != "ok" or log.o.complete(op["op_id"]) >= begin)
         for op in log.o.op.values()
     )
 
