@@ -186,7 +186,7 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start the tasks, and wait at most `_START_TIMEOUT_S` for the first requests of each, so that roles are known."""
+        """Start the tasks, and wait at most `_START_TIMEOUT_S` for their first requests, so that roles are known."""
         stage = self._context.target.stage
         ready = []
         for node in self._context.target.nodes:
