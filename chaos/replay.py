@@ -166,7 +166,7 @@ def _replay_live(trial: Trial, defect: str, target: str, run_dir: Path, disk: Di
     report = run_on(target, trial, run_dir, disk=disk)
     idle = [
         WithoutEffect(each.timed, each.rejection or "it found nothing to break")
-        for each in report.worked.injected
+        for each in report.facts.injected
         if not each.found
     ]
     return Replayed(

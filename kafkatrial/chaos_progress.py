@@ -80,7 +80,7 @@ def _judged(event: RoundJudged) -> Text:
     for acks, lost in sorted(report.lost.items()):
         line.append(f", {lost:,} of acks={'all' if acks < 0 else acks} lost")
     line.append(f", silent for {report.silence_max_s:.1f} s at most")
-    recovery_s = report.worked.recovery_s
+    recovery_s = report.facts.recovery_s
     line.append(f", recovered in {recovery_s:.1f} s" if recovery_s is not None else ", not recovered")
     line.append(f"; {event.seconds:.0f} s")
     for violation in report.violations:

@@ -50,7 +50,7 @@ class ChaosResults:
     def _add(self, judged: RoundJudged) -> None:
         self.rounds.append(judged)
         report = judged.report
-        kinds = [type(each.timed.fault).__name__ for each in report.worked.injected if each.found]
+        kinds = [type(each.timed.fault).__name__ for each in report.facts.injected if each.found]
         self.faults.update(kinds)
         for state in report.coverage:
             self.coverage.update((kind, state) for kind in set(kinds))
@@ -132,10 +132,10 @@ def _round_json(judged: RoundJudged) -> dict[str, Any]:
         "lost": {str(acks): lost for acks, lost in sorted(report.lost.items())},
         "acknowledged": report.acknowledged,
         "silence_max_s": round(report.silence_max_s, 3),
-        "recovery_s": report.worked.recovery_s,
+        "recovery_s": report.facts.recovery_s,
         "seconds": round(judged.seconds, 1),
         "overhead_s": round(report.overhead_s, 1),
         "coverage": dict(report.coverage),
-        "faults": [repr(each.timed) for each in report.worked.injected if each.found],
+        "faults": [repr(each.timed) for each in report.facts.injected if each.found],
         "run_dir": judged.run_dir,
     }

@@ -58,7 +58,7 @@ def _figures(results: ChaosResults) -> RenderableType:
     table = _table("Target", "Rounds", "Failed", "Records acked", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
     for target in dict.fromkeys(judged.target for judged in results.rounds):
         own = [judged for judged in results.rounds if judged.target == target]
-        overhead_s = sum(judged.seconds - judged.report.worked.work_s for judged in own) / len(own)
+        overhead_s = sum(judged.seconds - judged.report.facts.work_s for judged in own) / len(own)
         table.add_row(
             target,
             f"{len(own):,}",

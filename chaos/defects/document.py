@@ -20,15 +20,15 @@ _SHOWN = ("truncate-to-high-watermark", "see-no-divergence", "let-the-last-in-sy
 _INTRODUCTION = """# Defects
 
 A test suite is as good as the bugs that it detects. So bugs are seeded into the reference broker, one at a time, each
-by replacing one function from outside (`chaos/defects`; the broker's own code has no trace of them), and `kafkatrial
-sensitivity` counts which of them the suite detects, by which check, and after how many trials. `kafkatrial simulate
---defect NAME` searches for one of them, shrinks the failing trial and draws it. This page is generated from the
+by replacing one function from outside (`chaos/defects`; the broker's own code has no trace of them). `kafkatrial
+sensitivity` shows which of them the suite detects, by which check, and after how many trials. `kafkatrial simulate
+--defect NAME` searches for a failing trial of one defect, shrinks it and draws it. This page is generated from the
 registry (`python -m chaos.defects.document`).
 
 {count} defects; {real} of them are known from Kafka or another broker, see their sources. The others are plausible
-bugs. *Detected by* is the violation of the smallest trial that is saved for the defect, with the seed of the trial
-before shrinking; tests run each of these again. If it is a requirement, that requirement detects the defect on the
-target `simulation`.
+bugs. *Detected by* is the violation in the saved counterexample of the defect, which is the smallest trial found, with
+the seed of the trial before shrinking; tests run each counterexample again. A name with a `/` is a requirement, which
+detects the defect on the target `simulation`.
 
 There are no defects of features that the broker does not implement yet: transactions, group members, fetch sessions and
 compaction.

@@ -39,8 +39,8 @@ def elect_uncleanly_always(self: Elections, topic: str) -> bool:
 def elect_uncleanly_at_the_interval_only(self: PeriodicTasks, records: Sequence[MetadataRecord], now: Now) -> None:
     """A change of `unclean.leader.election.enable` has no effect before `unclean.leader.election.interval.ms`.
 
-    An administrator permits an unclean election to make a partition available, which has no leader for five minutes
-    more.
+    After an administrator permits unclean elections to make a partition available, it has no leader for up to five
+    more minutes.
     """
 
 
@@ -172,9 +172,9 @@ def keep_the_old_isr_after_an_unclean_election(
     election: Election,
     is_acceptable: Callable[[int], bool],
 ) -> tuple[int, bool]:
-    """An unclean leader keeps the ISR that it was not part of.
+    """An unclean election does not change the ISR, which does not contain the new leader.
 
-    Replicas with records that it lacks count as in sync with it. If the next election makes one of them the leader,
+    Replicas with records that the new leader lacks count as in sync. If the next election makes one of them the leader,
     these records are back, at offsets at which other records were acknowledged in the meantime.
     """
     leader, _ = _elect(partition, target, election, is_acceptable)

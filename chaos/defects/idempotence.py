@@ -125,7 +125,7 @@ def return_the_log_end_for_a_duplicate(
 def acknowledge_a_duplicate_at_once(
     self: UnifiedLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """A duplicate does not wait for the high watermark, since it is in the log.
+    """The response to a duplicate does not wait for the high watermark, because the batch is already in the log.
 
     The first attempt timed out because the batch could not be replicated. The second one is acknowledged, and the batch
     is lost if the leader fails.
@@ -208,7 +208,8 @@ def expect_a_response_to_each_allocation(self: ProducerIdManager, response: Any,
 
     The process of the broker ends if a producer is initialised while the broker cannot reach the controller.
     """
-    _handle_allocate_producer_ids_response(self, response if response.error_code is ErrorCode.none else None, now)
+    succeeded = response.error_code is ErrorCode.none  # AttributeError if there is no response
+    _handle_allocate_producer_ids_response(self, response if succeeded else None, now)
 
 
 @_seeds(producer_state_manager, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")

@@ -66,7 +66,7 @@ def expand_before_catching_up(self: Partition, node_id: int) -> bool:
 
 @_seeds(IsrState, "shrunk", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int]) -> IsrState:
-    """The high watermark ignores replicas that the leader proposes to remove from the ISR before the controller agrees.
+    """The high watermark ignores the replicas that a pending proposal removes, before the controller has agreed.
 
     A leader that cannot reach the controller acknowledges alone, while the controller elects one of these replicas. The
     records that the old leader acknowledged are lost.
@@ -89,8 +89,8 @@ def demand_one_replica_too_many(self: Partition) -> bool:
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
     """The controller accepts a proposed ISR without checking that its members are alive.
 
-    A fenced broker is in the ISR and never catches up: the high watermark does not advance, and if all others end, no
-    leader can be elected.
+    A fenced broker is in the ISR and never catches up: the high watermark does not advance, and if all other members
+    fail, no leader can be elected.
     """
     return None
 

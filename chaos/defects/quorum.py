@@ -1,7 +1,7 @@
 """Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
-All of them are also tested on the quorum alone (`tests/reference_broker/quorum`), where an election costs much less
-computing time. For each defect there is a scenario, which must detect the defect with at least three of 80 seeds.
+All of them are also tested on the quorum alone (`tests/reference_broker/quorum`), where an election needs much less
+computing time. There each defect has a kind of scenario, which must detect it with at least three of 80 seeds.
 """
 
 from chaos.defects.defect import Area
@@ -22,8 +22,8 @@ from reference_broker.core.quorum.quorum_state import (
 )
 from reference_broker.core.quorum.voters import ReplicaKey
 
-_RAFT_5_4_1 = "https://raft.github.io/raft.pdf"
-_RAFT_5_4_2 = "https://raft.github.io/raft.pdf"
+_RAFT = "https://raft.github.io/raft.pdf"
+"""Section 5.4.1 has the comparison of logs in a vote, section 5.4.2 the commitment of records of older epochs."""
 
 _seeds = Area.QUORUM.seeds
 _can_grant_vote = QuorumState.can_grant_vote
@@ -37,7 +37,7 @@ _initial_state = QuorumState._initial_state
     "quorum-watermark-monotone",
     "quorum-committed-equal",
     "exception",
-    source=f"{_RAFT_5_4_2}, KAFKA-12619",
+    source=f"{_RAFT}, KAFKA-12619",
 )
 def commit_an_older_epoch_by_count(self: LeaderState, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
@@ -66,7 +66,7 @@ def win_without_a_majority(self: EpochElection) -> bool:
     return len(self.granting_voters) >= self._voters.majority - 1
 
 
-@_seeds(QuorumLog, "is_behind_or_equal", "quorum-votes", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
+@_seeds(QuorumLog, "is_behind_or_equal", "quorum-votes", "quorum-committed-equal", "exception", source=_RAFT)
 def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
     """A voter votes for any candidate, even if its log is shorter.
 

@@ -59,7 +59,7 @@ def trust_the_epoch_checkpoint(self: UnifiedLog, recovered: list[tuple[int, int]
 def keep_epochs_beyond_the_recovered_end(self: UnifiedLog, recovered: list[tuple[int, int]]) -> None:
     """Epochs of the checkpoint whose records did not survive a crash are kept.
 
-    The log has an epoch that starts above its end, and later reaches that offset.
+    The log has an epoch that starts above its end, and reports an epoch of which it has no records.
     """
     entries = dict(self.epochs.entries) | dict(recovered)
     self.epochs.restore(sorted(entries.items()))
@@ -78,8 +78,8 @@ def forget_producers_behind_the_snapshot(self: UnifiedLog, now_ms: int) -> None:
 
 @_seeds(LogManager, "checkpoint_if_truncated", "recovery-point")
 def keep_the_recovery_point_when_truncating(self: LogManager, partition: Partition) -> None:
-    """A truncated log keeps its recovery point in the checkpoint until the next periodic one.
+    """The checkpoint has the old recovery point of a truncated log until the next periodic checkpoint.
 
-    After a crash, later records at the removed offsets are taken for durable. Those that a power cut has torn are
-    served.
+    If the broker crashes before that, new records at the truncated offsets are treated as durable, and are not checked.
+    Batches that a power cut has torn are served.
     """

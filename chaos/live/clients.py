@@ -60,8 +60,8 @@ def clients_of(workload: Workload, context: TrialContext) -> Iterator[Actor]:
             yield _Administrator(workload, context)
 
 
-def write_ends(context: TrialContext, timeout_s: float) -> tuple[int, ...]:
-    """Produce one record to every partition, so that its high watermark is above all earlier records.
+def write_end_records(context: TrialContext, timeout_s: float) -> tuple[int, ...]:
+    """Produce one end record to every partition, so that its high watermark is above all earlier records.
 
     After a power cut a leader's checkpointed high watermark may be 0. The leader returns it as the end offset until its
     followers have fetched, and a consumer that reads up to this offset reads nothing.

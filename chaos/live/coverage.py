@@ -94,7 +94,7 @@ def _isr_states(isr: frozenset[int], now_isr: frozenset[int], min_insync_replica
 
 
 def _log_states(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield truncations (the high watermark that a node returned decreased) and advances of the log start offset."""
+    """Yield `log truncated` when a node's high watermark decreases, `log start moved` when its log start advances."""
     ends: dict[tuple[int, int], int] = {}
     starts: dict[tuple[int, int], int] = {}
     for row in sorted(rows, key=lambda row: row["answered_ns"]):

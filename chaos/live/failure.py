@@ -29,7 +29,7 @@ def summary_of(report: Report) -> list[str]:
     """Return the lines of the summary, without the verdict."""
     found = [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
     found += [f"records of acks={'all' if acks < 0 else acks} lost: {lost:,}" for acks, lost in report.lost.items()]
-    recovery_s = report.worked.recovery_s
+    recovery_s = report.facts.recovery_s
     recovered = "not recovered" if recovery_s is None else f"recovered {recovery_s:.1f} s after the heal"
     found.append(
         f"{report.acknowledged:,} records acknowledged, at most {report.silence_max_s:.1f} s without one, {recovered}"

@@ -43,11 +43,13 @@ _SETTINGS: Final = (
     ("log.flush.offset.checkpoint.interval.ms", "100"),
     ("metadata.log.max.record.bytes.between.snapshots", "300"),
 )
+"""Settings that `RestartWith` gives to a node."""
 LASTING: Final = "lasting"
 LASTING_MS: Final = 70_000
 """Longer than a cluster with a round's settings may take to recover after a change."""
 _MIB: Final = 1024 * 1024
 _NEWEST: Final = "4.3.1"
+"""Kafka version of `Upgrade`."""
 
 
 def _refusals(shape: Shape) -> SearchStrategy[Group]:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chaos.live.report import Kept, Report
-from chaos.live.strategies import SOON_MISSED
+from chaos.live.report import Report
+from chaos.live.strategies import FENCED_SOON
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import STEADY_MS, OneByOne, Pipelined, Retrying, Tail, Workload
 from fixtures.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
+from linearizability.operation import Outcome
 
 ALL: Final = -1
 """The value of acks=all in the protocol."""
@@ -30,9 +31,9 @@ class ChaosFinding:
     :ivar trial: a trial that shows the effect.
     :ivar is_seen: returns whether a round of this configuration without a violation has shown the effect.
     :ivar kinds: kinds of faults in the schedules that are generated for the search.
-    :ivar must_be_shown: whether every round of this configuration must show the finding, because the finding is that
-        nothing is lost. Without faults nothing is lost either, so a round counts only if every fault of its schedule
-        was injected.
+    :ivar must_be_shown: whether every round of this configuration must show the finding, because it is that nothing is
+        lost. A round then counts only if all faults of its schedule were injected, because without faults nothing is
+        lost anyway.
     """
 
     name: str
@@ -74,7 +75,7 @@ def _round(
     if flushes:
         properties["flush.messages"] = "1"
     return Trial(
-        cluster=ClusterSettings(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=FENCED_SOON),
         topics=(Topic(properties=tuple(properties.items())),),
         clients=workloads,
         schedule=schedule,
@@ -83,12 +84,12 @@ def _round(
 
 
 def _has_all_faults(report: Report) -> bool:
-    injected = report.worked.injected
+    injected = report.facts.injected
     return len(injected) == len(report.trial.schedule) and all(each.found and not each.rejection for each in injected)
 
 
 def _has_killed(report: Report) -> bool:
-    return any(each.found and isinstance(each.timed.fault, Kill) for each in report.worked.injected)
+    return any(each.found and isinstance(each.timed.fault, Kill) for each in report.facts.injected)
 
 
 def _has_lost(report: Report, acks: int) -> bool:
@@ -96,7 +97,7 @@ def _has_lost(report: Report, acks: int) -> bool:
 
 
 def _has_kept(report: Report, acks: int) -> bool:
-    return report.lost[acks] == 0 and report.produced[acks, Kept.ACKNOWLEDGED] > 0
+    return report.lost[acks] == 0 and report.produced[acks, Outcome.OK] > 0
 
 
 def _is_held(report: Report) -> bool:
@@ -123,11 +124,7 @@ _EVERY: Final = (
     ChaosFinding(
         "acks-1-lost-at-a-leader-kill",
         "Records that a leader acknowledged with acks=1 are lost when it is killed before its followers have them.",
-        _round(
-            (OneByOne(acks=1, pause_ms=20), Tail()),
-            Timed(0, _NO_REPLICATION, 1_500),
-            Timed(1_000, Kill(Role.LEADER), 5_000),
-        ),
+        _round((OneByOne(acks=1, pause_ms=20), Tail()), *_SUDDEN),
         lambda report: _has_lost(report, 1) and _has_killed(report),
         ("lonely-leader", "kill"),
     ),

@@ -2,8 +2,8 @@
 
 Rules of this file:
 - One task applies the schedule and does not wait for nodes. A slow action (the start of a node, an administrative
-  request) runs in another task, and a fault in the meantime applies to the state of that moment. There is one
-  exception: the start of an unregistered node waits until the UnregisterBroker request has a response or is given up.
+  request) runs in another task, and the next fault may be injected before that action is complete. The only exception
+  is the end of `Unregister`: it starts the node after the UnregisterBroker request has a response or is given up.
 - When `__call__` returns, even after an error or Ctrl-C, all faults are reverted and every node has been started.
 """
 
@@ -44,7 +44,7 @@ class BreakableTarget(
     MembershipControl,
     Protocol,
 ):
-    """A target with some of these controls. Its capabilities show which ones, before a schedule begins."""
+    """A target with some of these controls: those that its capabilities name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Injector:
     :param cancelled: once it is set, all faults are reverted, and the call returns.
     :param on_injected: called with each fault after its injection.
     :param flushed_topics: topics whose records are durable once they are acknowledged.
-    :param recover: waits until the cluster has recovered, or until the time allowed for recovery is over. It is called
-        before every fault but the first, if no other fault is in force then. The schedule is paused meanwhile. None: no
-        waits.
+    :param recover: waits until the cluster has recovered, or until the time allowed for recovery is over. Before each
+        fault but the first, it is called if no other fault is in force, and the schedule is paused. None: the schedule
+        is never paused.
     """
 
     target: BreakableTarget

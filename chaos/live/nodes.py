@@ -13,7 +13,7 @@ from linearizability.history.recorder import Recorder
 
 @dataclass(slots=True)
 class Nodes:
-    """The nodes of one cluster. Those that have ended are started again."""
+    """The nodes of one cluster, with the restart of those that have ended."""
 
     target: SupervisedTarget
     context: FaultContext

@@ -4,8 +4,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from chaos.campaign.violation import Violation
 from chaos.live.coverage import coverage_of
@@ -16,21 +15,14 @@ from linearizability.anomalies.settings import Settings
 from linearizability.check import judge_history
 from linearizability.history.reader import History
 from linearizability.judgement import Judgement, Verdict
+from linearizability.operation import Outcome
 
 Row = Mapping[str, Any]
 
 
-class Kept(StrEnum):
-    """Outcome of the records of one produce."""
-
-    ACKNOWLEDGED = "acknowledged"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
-
-
 @dataclass(frozen=True, slots=True)
-class Worked:
-    """Results of a round that are not in its history.
+class RoundFacts:
+    """Facts about a round that its history does not contain.
 
     :ivar recovery_s: time from the last heal until every partition had a leader and a full ISR; None if it took
         longer than `bound_s`.
@@ -38,7 +30,7 @@ class Worked:
     :ivar work_s: time from the start of the clients to the end of the healed phase.
     :ivar unwritten: partitions that accepted no record after the recovery, within the bound.
     :ivar unhealed: faults that are still in force after healing.
-    :ivar of_clients: violations that clients with steps have found.
+    :ivar client_violations: violations that clients with steps have found.
     :ivar unfinished: steps of clients that were not done in time, so that the history may lack them.
     """
 
@@ -50,7 +42,7 @@ class Worked:
     work_s: float = 0.0
     unwritten: tuple[int, ...] = ()
     unhealed: tuple[str, ...] = ()
-    of_clients: tuple[Violation, ...] = ()
+    client_violations: tuple[Violation, ...] = ()
     unfinished: tuple[str, ...] = ()
 
 
@@ -70,8 +62,8 @@ class Report:
     trial: Trial
     target: str
     judgement: Judgement
-    worked: Worked
-    produced: Counter[tuple[int, Kept]] = field(default_factory=Counter)
+    facts: RoundFacts
+    produced: Counter[tuple[int, Outcome]] = field(default_factory=Counter)
     lost: Counter[int] = field(default_factory=Counter)
     errors: Counter[tuple[int, str]] = field(default_factory=Counter)
     coverage: Counter[str] = field(default_factory=Counter)
@@ -88,19 +80,20 @@ class Report:
             if each.verdict is Verdict.VIOLATION and each.count
         ]
         found += [
-            Violation("node-ended", f"node {node} ended by itself: {words}") for node, words in self.worked.deaths
+            Violation("node-ended", f"node {node} ended by itself: {last_line}")
+            for node, last_line in self.facts.deaths
         ]
-        found += self.worked.of_clients
-        found += [Violation("replicas-differ", str(divergence)) for divergence in self.worked.divergences]
-        found += [Violation("residue", line) for line in (*self.worked.unhealed, *self.residue)]
+        found += self.facts.client_violations
+        found += [Violation("replicas-differ", str(divergence)) for divergence in self.facts.divergences]
+        found += [Violation("residue", line) for line in (*self.facts.unhealed, *self.residue)]
         return (*found, *(Violation("not-recovered", text) for text in self._not_recovered()))
 
     def _not_recovered(self) -> Iterator[str]:
-        bound = f"{self.worked.bound_s:.0f} s after the last heal"
-        unwritten = ", ".join(f"partition {each}" for each in self.worked.unwritten)
-        if self.worked.recovery_s is None:
+        bound = f"{self.facts.bound_s:.0f} s after the last heal"
+        unwritten = ", ".join(f"partition {each}" for each in self.facts.unwritten)
+        if self.facts.recovery_s is None:
             yield f"some partitions have no leader or no full ISR {bound}"
-        if self.worked.unwritten:
+        if self.facts.unwritten:
             yield f"no record was acknowledged within {bound} by {unwritten}"
 
     @property
@@ -115,12 +108,12 @@ class Report:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Reasons for the verdict unknown, a line each."""
-        return (*self.judgement.undecided, *self.worked.unfinished)
+        return (*self.judgement.undecided, *self.facts.unfinished)
 
     @property
     def acknowledged(self) -> int:
         """Number of acknowledged records, with any acks."""
-        return sum(count for (_, kept), count in self.produced.items() if kept is Kept.ACKNOWLEDGED)
+        return sum(count for (_, outcome), count in self.produced.items() if outcome is Outcome.OK)
 
     @property
     def silence_max_s(self) -> float:
@@ -135,7 +128,7 @@ class Report:
         return Verdict.UNKNOWN if self.unknown else Verdict.OK
 
 
-def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Report:
+def report_of(history: History, trial: Trial, target: str, facts: RoundFacts) -> Report:
     """Judge the history of a round, and count its outcomes."""
     topic = trial.topic
     produced = {row["op_id"]: row for row in history.table("operations").to_pylist() if row["f"] == "produce"}
@@ -147,8 +140,8 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
         trial=trial,
         target=target,
         judgement=judge_history(history),
-        worked=worked,
-        produced=Counter((operation["acks"], _KEPT[operation["outcome"]]) for operation, _ in sent),
+        facts=facts,
+        produced=Counter((operation["acks"], Outcome(operation["outcome"])) for operation, _ in sent),
         lost=Counter()
         if topic.name in trial.shortened_topics
         else _lost(history, records, (each for each in sent if each[1]["topic"] == topic.name)),
@@ -156,9 +149,6 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
         coverage=coverage_of(history, topic.name, needed),
         silences_s=_silences_s(produced.values()),
     )
-
-
-_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REJECTED, "info": Kept.UNKNOWN}
 
 
 def _silences_s(produced: Iterable[Row]) -> dict[int, float]:

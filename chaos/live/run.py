@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.live.clients import clients_of, write_ends
+from chaos.live.clients import clients_of, write_end_records
 from chaos.live.injector import BreakableTarget, Injected, Injector
-from chaos.live.report import Report, Worked, report_of
+from chaos.live.report import Report, RoundFacts, report_of
 from chaos.live.stepping import SteppingClients
 from chaos.live.watch import PERIOD_S, PartitionSeen, View, Watch
 from conformance.concurrent.actors import Actor
@@ -33,7 +33,7 @@ from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 
 OnInjected = Callable[[Injected], None]
-_WRITE_ENDS_MIN_S = 10.0
+_END_RECORDS_MIN_S = 10.0
 """Minimum time to write one record to each partition after the recovery, even if less is left of the allowed time."""
 
 
@@ -64,35 +64,35 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
             watch = Watch(context, _watched_topics(trial), trial.group)
             watch.start()
             watching.callback(watch.stop)
-            healing = _Healing(target, context, watch.view, trial, on_injected)
-            stepping = SteppingClients(context, trial, watch.view.node, lambda: healing.is_over)
-            _work(target, context, trial, healing, stepping)
+            injection = _RoundInjection(target, context, watch.view, trial, on_injected)
+            stepping = SteppingClients(context, trial, watch.view.node, lambda: injection.is_over)
+            _work(target, context, trial, injection, stepping)
             worked_s = clock.monotonic()
             context = replace(context, replicas=_replicas(watch.view, context))
             unwritten: tuple[int, ...] = ()
-            if healing.recovery_s is not None:
-                unwritten = write_ends(context, max(_WRITE_ENDS_MIN_S, healing.left_s))
-            if is_in_order := healing.recovery_s is not None and not unwritten:
+            if injection.recovery_s is not None:
+                unwritten = write_end_records(context, max(_END_RECORDS_MIN_S, injection.left_s))
+            if has_recovered := injection.recovery_s is not None and not unwritten:
                 seen = watch.view.partitions_of(trial.topic.name)
                 run.drain(context, _settled(settings, seen), admin)
                 stepping.read_back()
-        if is_in_order:
+        if has_recovered:
             record_replicas(context)
-        worked = Worked(
-            injected=tuple(healing.injector.injected),
-            deaths=tuple(sorted(healing.injector.nodes.deaths.items())),
+        facts = RoundFacts(
+            injected=tuple(injection.injector.injected),
+            deaths=tuple(sorted(injection.injector.nodes.deaths.items())),
             divergences=tuple(_divergences(target, trial)),
-            recovery_s=healing.recovery_s,
-            bound_s=healing.bound_s,
+            recovery_s=injection.recovery_s,
+            bound_s=injection.bound_s,
             work_s=worked_s - began_s,
             unwritten=unwritten,
             unhealed=unhealed(target),
-            of_clients=tuple(stepping.violations),
+            client_violations=tuple(stepping.violations),
             unfinished=tuple(stepping.unfinished),
         )
     history = open_history(run_dir)
     validate(history)
-    report = report_of(history, trial, target.name, worked)
+    report = report_of(history, trial, target.name, facts)
     return replace(report, overhead_s=clock.monotonic() - worked_s)
 
 
@@ -102,8 +102,8 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
     return tuple(line for control in controls for line in control.residue)
 
 
-class _Healing:
-    """Injection of a round: the schedule, then the recovery of the cluster, then the healed phase."""
+class _RoundInjection:
+    """`Injection` of a round: the schedule of faults, then the recovery of the cluster, then the healed phase."""
 
     def __init__(
         self, target: LiveTarget, context: TrialContext, view: View, trial: Trial, on_injected: OnInjected
@@ -145,7 +145,7 @@ class _Healing:
         """Return at once, because no fault is in force at the start."""
 
     def cancel(self) -> None:
-        """Heal now, and return when everything is healed."""
+        """Heal all faults now, and return when they are healed."""
         self._cancelled.set()
         if self._begun:
             self._over.wait()
@@ -198,16 +198,16 @@ def _watched_topics(trial: Trial) -> dict[str, int]:
 
 
 def _work(
-    target: LiveTarget, context: TrialContext, trial: Trial, healing: _Healing, stepping: SteppingClients
+    target: LiveTarget, context: TrialContext, trial: Trial, injection: _RoundInjection, stepping: SteppingClients
 ) -> None:
-    """Run the clients until `healing` is over. An interrupt heals at once."""
+    """Run the clients until `injection` is over. An interrupt heals at once."""
     actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:
             actors += clients_of(workload, context)
-        run_phase(Phase.FAULTY, actors, [healing], target.stage)
+        run_phase(Phase.FAULTY, actors, [injection], target.stage)
     finally:
-        healing.cancel()
+        injection.cancel()
         for actor in actors:
             actor.close()
 

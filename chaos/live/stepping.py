@@ -29,7 +29,7 @@ from fixtures.clients.transport import SOCKETS
 from fixtures.faults import Node
 from fixtures.targets.target import TargetError, addresses_of
 
-_LOOK_S: Final = 0.02
+_POLL_INTERVAL_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
 _RETRY_BACKOFF_MS: Final = 100
 _NAMES: Final = {InvalidResponseError: "wrong-response", MalformedResponse: "malformed-response"}
@@ -41,8 +41,8 @@ class SteppingClients:
     :param node: returns the node that has a role now.
     :param is_healed: whether the schedule and the healed phase are over, after which the clients have a limited time.
     :ivar violations: invalid responses, and partitions that accept no record after the faults.
-    :ivar unfinished: a line if clients did not finish in time, and one if topics were not read back in time; on a slow
-        machine neither is a violation.
+    :ivar unfinished: a line if clients did not finish in time, and one if topics were not read back in time. Neither is
+        a violation, because the machine may be slow.
     """
 
     is_writer = True
@@ -65,7 +65,7 @@ class SteppingClients:
 
     def act(self, phase: Phase, phase_over: Event) -> None:
         """Run all clients to their last step, at most until their time is over or `phase_over` is set."""
-        late = asyncio.run(self._run(self._started, CLIENTS_MS, phase_over.is_set, self._is_healed))
+        late = asyncio.run(self._run(self._start_clients, CLIENTS_MS, phase_over.is_set, self._is_healed))
         if late:
             self.unfinished.append(f"clients {late} have steps left {CLIENTS_MS} ms after the last fault")
 
@@ -75,7 +75,7 @@ class SteppingClients:
         Records that are not read in time are unseen in the history.
         """
         if len(self._trial.topics) > 1 or self._trial.created_topics or self._groups:
-            late = asyncio.run(self._run(self._reading_back, _READ_BACK_MS, lambda: False, lambda: True))
+            late = asyncio.run(self._run(self._start_read_back, _READ_BACK_MS, lambda: False, lambda: True))
             if late:
                 self.unfinished.append(f"topics and group offsets are not read back in {_READ_BACK_MS} ms")
 
@@ -89,17 +89,17 @@ class SteppingClients:
         is_over: Callable[[], bool],
         is_counted: Callable[[], bool],
     ) -> list[int]:
-        """Run processes; return the numbers of those that are still running when their time is over.
+        """Run processes until all are done or `is_over`; return the numbers of those that have run out of time.
 
-        The time counts from the moment at which `is_counted` is true. Raises `TargetError` if the target requires TLS
-        or SASL.
+        Their time is `within_ms` from the moment at which `is_counted` is true. Raises `TargetError` if the target
+        requires TLS or SASL.
         """
         target = self._context.target
         if target.transport is not SOCKETS:
             raise TargetError(f"{target.name} requires TLS or SASL, which clients with steps do not support")
         environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(target.nodes))
         try:
-            late = await self._finished(start(environment), environment, within_ms, is_over, is_counted)
+            late = await self._wait_for(start(environment), environment, within_ms, is_over, is_counted)
         finally:
             for process in self._processes:
                 process.close()
@@ -108,7 +108,7 @@ class SteppingClients:
             self._note(environment.failure)
         return late
 
-    async def _finished(
+    async def _wait_for(
         self,
         processes: Sequence[Process],
         environment: SocketEnvironment,
@@ -116,7 +116,7 @@ class SteppingClients:
         is_over: Callable[[], bool],
         is_counted: Callable[[], bool],
     ) -> list[int]:
-        """Wait until all processes are done; see `_run`."""
+        """Wait for processes, and return the numbers of those that have run out of time, as `_run` does."""
         counted_ms: int | None = None
         while busy := [process.number for process in processes if not process.is_done]:
             if is_over() or environment.failure is not None:
@@ -125,7 +125,7 @@ class SteppingClients:
                 counted_ms = environment.scheduler.now_ms
             if counted_ms is not None and environment.scheduler.now_ms - counted_ms > within_ms:
                 return busy
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
         return []
 
     def _note(self, error: Exception) -> None:
@@ -137,7 +137,7 @@ class SteppingClients:
 
     # Processes and their behaviour
 
-    def _started(self, environment: SocketEnvironment) -> list[Process]:
+    def _start_clients(self, environment: SocketEnvironment) -> list[Process]:
         return [self._start(each, environment) for each in self._trial.stepping]
 
     def _start(self, steps: SteppingClient, environment: SocketEnvironment) -> Process:
@@ -151,7 +151,7 @@ class SteppingClients:
                 SingleRequestClient(process, context, steps).run()
         return process
 
-    def _reading_back(self, environment: SocketEnvironment) -> list[Process]:
+    def _start_read_back(self, environment: SocketEnvironment) -> list[Process]:
         process = self._process(environment)
         process.start(self._read_topics_and_groups(environment, process))
         return [process]

@@ -31,7 +31,7 @@ from conformance.trial.workloads import (
 
 Properties = tuple[tuple[str, str], ...]
 
-SOON_MISSED: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
+FENCED_SOON: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
 """A dead node is fenced sooner than in other trials, so that there are elections within half a minute."""
 _COMPACTED: Final[Properties] = (
     ("cleanup.policy", "compact"),
@@ -78,7 +78,7 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics
     return Trial(
-        cluster=ClusterSettings(shape.nodes, (), (*SOON_MISSED, *compacts, *draw(_lags()))),
+        cluster=ClusterSettings(shape.nodes, (), (*FENCED_SOON, *compacts, *draw(_lags()))),
         topics=(Topic(name, partitions, shape.replication_factor, properties),),
         clients=tuple(workloads),
         schedule=draw(schedules(shape, in_play)),

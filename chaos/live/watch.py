@@ -25,7 +25,7 @@ PERIOD_S: Final = 0.2
 """Time between two requests of a kind to a node."""
 _RESPONSE_TIMEOUT_S: Final = 2.0
 """Timeout of a request, because a node may be paused or cut off."""
-_FIRST_ROUND_MAX_S: Final = 4 * _RESPONSE_TIMEOUT_S
+_START_TIMEOUT_S: Final = 4 * _RESPONSE_TIMEOUT_S
 _LEADER_PRECEDENCE_NS: Final = 1_000_000_000
 """Time for which a leader's own response takes precedence over those of other nodes."""
 
@@ -153,8 +153,8 @@ class View:
     def is_whole(self, nodes: Iterable[int], since_ns: int) -> bool:
         """Whether the cluster has recovered, by responses to requests that were sent after a time.
 
-        Every node has responded, every topic has at least its partitions, and each partition, also an added one, has a
-        leader and a full ISR. A cluster that has lost a topic responds without its partitions.
+        Every node has responded, and each partition, also an added one, has a leader and a full ISR. The number of
+        partitions is checked, too, because a cluster that has lost a topic responds without its partitions.
         """
         found = self.partitions
         counts = Counter(place.topic for place in found)
@@ -186,14 +186,14 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start the tasks, and wait for the first requests to each node or a timeout, so that roles are known."""
+        """Start the tasks, and wait at most `_START_TIMEOUT_S` for their first requests, so that roles are known."""
         stage = self._context.target.stage
-        rounds = []
+        ready = []
         for node in self._context.target.nodes:
-            rounds.append(stage.event())
-            self._tasks.append(stage.start(partial(self._watch, node.id, rounds[-1])))
-        for first_round in rounds:
-            first_round.wait(_FIRST_ROUND_MAX_S)
+            ready.append(stage.event())
+            self._tasks.append(stage.start(partial(self._watch, node.id, ready[-1])))
+        for is_ready in ready:
+            is_ready.wait(_START_TIMEOUT_S)
 
     def stop(self) -> None:
         """Stop the tasks, and raise the error of a task, if there is one."""
@@ -201,13 +201,13 @@ class Watch:
         for task in self._tasks:
             task.result()
 
-    def _watch(self, node: int, first_round: Event) -> None:
+    def _watch(self, node: int, is_ready: Event) -> None:
         with self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S) as client:
             while not self._over.is_set():
                 self._request_metadata(node, client)
                 self._describe_quorum(client)
                 self._find_coordinator(client)
-                first_round.set()
+                is_ready.set()
                 self._over.wait(PERIOD_S)
 
     def _request_metadata(self, node: int, client: RecordedClient) -> None:

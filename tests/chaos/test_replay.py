@@ -10,7 +10,7 @@ from chaos.campaign.counterexample import FILE_NAME, Counterexample
 from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.live import session
-from chaos.live.report import Report, Worked
+from chaos.live.report import Report, RoundFacts
 from chaos.replay import TrialNotApplicableError, lines_of, replay
 from conformance.trial.document import document
 from conformance.trial.moves import Begin, Heal
@@ -112,7 +112,7 @@ def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
 def test_the_result_on_processes_names_a_defect_that_is_not_seeded(target, tmp_path, monkeypatch):
     def run_on(target, trial, run_dir, *, disk):
         return Report(
-            trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked(), lost={0: 0, 1: 0, -1: 0}
+            trial=trial, target=target, judgement=Judgement(0, 0, ()), facts=RoundFacts(), lost={0: 0, 1: 0, -1: 0}
         )
 
     monkeypatch.setattr(session, "run_on", run_on)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chaos.live.injector import Injected
-from chaos.live.report import Report, Worked
+from chaos.live.report import Report, RoundFacts
 from chaos.live.session import SupportedTrial
 from kafkatrial import findings
 from kafkatrial.exit_codes import ExitCode
@@ -23,8 +23,8 @@ def targets(monkeypatch, tmp_path):
     def run_on(target, trial, run_dir, *, disk):
         (run_dir / "brokers").mkdir(parents=True)
         (run_dir / "run.json").write_text(target)
-        worked = Worked(injected=tuple(Injected(timed, found=True) for timed in trial.schedule))
-        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
+        facts = RoundFacts(injected=tuple(Injected(timed, found=True) for timed in trial.schedule))
+        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), facts=facts, lost=lost[target])
 
     def remove_unsupported_faults(target, trial, disk):
         unsupported = {"a fault": "cannot be done", "another fault": "cannot be done"}

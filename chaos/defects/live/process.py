@@ -66,7 +66,7 @@ def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
 def measure_time_by_the_wall_clock(path: Path) -> ShiftedClocks:
     """Timeouts are measured by the wall clock.
 
-    If the clock is set an hour ahead and back, an action that is due in half a second happens an hour later.
+    If the clock is set an hour ahead and then back, actions that were scheduled in between happen an hour late.
     """
 
     class WallClocks(ShiftedClocks):

@@ -9,7 +9,7 @@ from chaos.live import campaign
 from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
 from chaos.live.findings import ChaosFinding
-from chaos.live.report import Report, Worked
+from chaos.live.report import Report, RoundFacts
 from conformance.trial.trial import Trial
 from fixtures.faults import Kill, Role, Timed
 from fixtures.targets.target import TargetError
@@ -32,7 +32,7 @@ def targets(monkeypatch):
         if not next(starts[target], False):
             raise TargetError(f"{target} did not start: no port")
         run_dir.mkdir(parents=True)
-        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
+        return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), facts=RoundFacts())
 
     monkeypatch.setattr(
         campaign, "remove_unsupported_faults", lambda target, trial, disk: SimpleNamespace(trial=KILL, unsupported={})

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live import clients
-from chaos.live.clients import write_ends
+from chaos.live.clients import write_end_records
 from linearizability.operation import Outcome
 from tests.chaos.live.clock import Clock
 
@@ -47,7 +47,7 @@ def trial_context(partitions):
 
 def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
     produced.outcomes = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
-    assert write_ends(trial_context((0, 1)), 5.0) == ()
+    assert write_end_records(trial_context((0, 1)), 5.0) == ()
     assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
     assert produced.resets == 5, "no connection is left open"
 
@@ -55,11 +55,11 @@ def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
 def test_a_partition_without_an_acknowledgement_is_returned_after_the_timeout(produced):
     produced.outcomes = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
     context = trial_context((0, 1))
-    assert write_ends(context, 1.0) == (0,)
+    assert write_end_records(context, 1.0) == (0,)
     assert 1.0 <= context.target.transport.now_s < 1.2
 
 
 def test_every_partition_has_one_attempt_even_without_time(produced):
     produced.outcomes = iter([None, Outcome.OK])
-    assert write_ends(trial_context((0, 1)), 0.0) == (0,)
+    assert write_end_records(trial_context((0, 1)), 0.0) == (0,)
     assert produced.batches == [(1, 1)]

@@ -3,7 +3,6 @@
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from chaos.live.report import Kept
 from chaos.live.session import remove_unsupported_faults, run_on
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.trial.trial import Topic, Trial
@@ -13,6 +12,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
+from linearizability.operation import Outcome
 from tests.admin import admin_of, topics_of
 
 pytestmark = pytest.mark.toxiproxy
@@ -45,9 +45,9 @@ def test_a_round_breaks_links_and_leaves_nothing(cluster, tmp_path):
     trial = Trial(clients=(OneByOne(idempotent=True), Tail()), schedule=(CUT, HELD), steady_ms=300, healed_ms=300)
     report = run_on(named(cluster), trial, tmp_path / "run")
     assert report.verdict is Verdict.OK
-    assert [each.found for each in report.worked.injected] == [True, True]
-    assert report.worked.unhealed == ()
-    assert report.produced[ALL, Kept.ACKNOWLEDGED] > 0
+    assert [each.found for each in report.facts.injected] == [True, True]
+    assert report.facts.unhealed == ()
+    assert report.produced[ALL, Outcome.OK] > 0
     assert report.lost[ALL] == 0
     history = open_history(tmp_path / "run")
     assert history.table("faults")["kind"].to_pylist() == ["cut", "delay"]

@@ -7,9 +7,10 @@ import pytest
 
 from chaos.live.findings import ALL, FINDINGS
 from chaos.live.injector import Injected
-from chaos.live.report import Kept, Report, Worked
+from chaos.live.report import Report, RoundFacts
 from fixtures.faults import Kill
 from linearizability.judgement import Anomaly, Judgement, Verdict
+from linearizability.operation import Outcome
 
 KEEPING = [each for each in FINDINGS.values() if each.must_be_shown]
 SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
@@ -21,10 +22,10 @@ def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
         trial=of.trial,
         target="reference",
         judgement=Judgement(0, 0, ()),
-        worked=Worked(
+        facts=RoundFacts(
             injected=tuple(Injected(timed, found=True) for timed in schedule) if injected is None else injected
         ),
-        produced=Counter({(ALL, Kept.ACKNOWLEDGED): kept}),
+        produced=Counter({(ALL, Outcome.OK): kept}),
         coverage=coverage,
         lost=Counter(lost),
     )
@@ -73,4 +74,4 @@ def test_a_duplicate_after_a_restart_needs_a_kill_and_a_permitted_duplicate(name
     seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
     unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)
     assert finding.shows(seen) == is_shown
-    assert not finding.shows(replace(seen, worked=Worked(injected=unkilled)))
+    assert not finding.shows(replace(seen, facts=RoundFacts(injected=unkilled)))

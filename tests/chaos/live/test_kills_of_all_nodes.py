@@ -7,12 +7,12 @@ from random import Random
 import pyarrow.parquet as parquet
 import pytest
 
-from chaos.live.report import Kept
 from chaos.live.session import run_on
-from chaos.live.strategies import SOON_MISSED
+from chaos.live.strategies import FENCED_SOON
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import Retrying, Tail
 from fixtures.faults import Kill, Timed
+from linearizability.operation import Outcome
 
 ALL = -1
 ROUNDS = 20
@@ -33,7 +33,7 @@ def trial(seed: int) -> Trial:
     topic = Topic(partitions=3, properties=(("min.insync.replicas", "2"), ("segment.ms", "1500")))
     return Trial(
         seed=seed,
-        cluster=ClusterSettings(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=FENCED_SOON),
         topics=(topic,),
         clients=(Retrying(pause_ms=20), Retrying(pause_ms=5, records=10), Tail()),
         schedule=tuple(sorted(kills, key=lambda timed: timed.at_ms)),
@@ -61,10 +61,10 @@ def test_a_record_is_written_twice_only_if_a_restarted_leader_lacks_its_producer
 ):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
     report = run_on(target, trial(seed), tmp_path / "run")
-    killed = sum(each.found and not each.rejection for each in report.worked.injected)
+    killed = sum(each.found and not each.rejection for each in report.facts.injected)
     while_written = kills_while_written(tmp_path / "run")
     with capsys.disabled():
-        acknowledged = report.produced[ALL, Kept.ACKNOWLEDGED]
+        acknowledged = report.produced[ALL, Outcome.OK]
         print(
             f"\n{target}: {killed} kills, {acknowledged:,} records, all nodes killed {while_written} times after a"
             f" batch was acknowledged, permitted {report.permitted}",

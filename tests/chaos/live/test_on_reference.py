@@ -5,13 +5,13 @@ pytest tests/chaos/live --target apache-kafka        on Kafka itself
 
 import pytest
 
-from chaos.live.report import Kept
 from chaos.live.session import remove_unsupported_faults, run_on
-from chaos.live.strategies import SOON_MISSED
+from chaos.live.strategies import FENCED_SOON
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import STEADY_MS, Keyed, LeaderReader, OneByOne, Pipelined, Tail
 from fixtures.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from linearizability.judgement import Verdict
+from linearizability.operation import Outcome
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -25,7 +25,7 @@ ROLLING = tuple(Timed((node - 1) * APART_MS, ShutDown(node), 2_500) for node in 
 def trial(*schedule, clients=LOAD, **properties):
     topic = Topic(partitions=3, properties=tuple({"min.insync.replicas": "2", **properties}.items()))
     return Trial(
-        cluster=ClusterSettings(properties=SOON_MISSED),
+        cluster=ClusterSettings(properties=FENCED_SOON),
         topics=(topic,),
         clients=clients,
         schedule=schedule,
@@ -53,8 +53,8 @@ def run(pytestconfig, tmp_path, capsys):
 def test_an_idempotent_producer_survives_a_rolling_restart(run):
     report = run(trial(*ROLLING, clients=(Pipelined(), Tail())))
     assert report.verdict is Verdict.OK
-    assert report.produced[ALL, Kept.ACKNOWLEDGED] > 1_000
-    assert report.produced[ALL, Kept.UNKNOWN] == report.produced[ALL, Kept.REJECTED] == 0
+    assert report.produced[ALL, Outcome.OK] > 1_000
+    assert report.produced[ALL, Outcome.INFO] == report.produced[ALL, Outcome.FAIL] == 0
     assert report.lost[ALL] == 0
     assert report.coverage["ISR shrunk"] > 0
 
@@ -67,11 +67,11 @@ def test_kills_and_pauses_lose_nothing_and_are_in_the_coverage(run):
             Timed(8_000, Kill(Role.LAST_FOLLOWER), 1_000),
         )
     )
-    assert [each.found for each in report.worked.injected] == [True, True, True]
+    assert [each.found for each in report.facts.injected] == [True, True, True]
     assert report.lost[ALL] == 0
     assert report.acknowledged > 500
     assert {"leader elected", "ISR shrunk", "ISR grown"} <= set(report.coverage)
-    assert report.worked.recovery_s < 40
+    assert report.facts.recovery_s < 40
 
 
 def test_a_power_cut_of_one_replica_loses_nothing_of_a_compacted_topic(run):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.campaign.violation import Violation
-from chaos.live.report import Report, Worked
+from chaos.live.report import Report, RoundFacts
 from chaos.live.run import unhealed
 from conformance.trial.trial import Trial
 from linearizability.judgement import Judgement
@@ -20,18 +20,18 @@ def test_the_residue_of_every_kind_of_fault_is_reported(broken):
     assert unhealed(SimpleNamespace(**controls)) == ("node 1: something",)
 
 
-def report(schedule=(), coverage=(), **worked):
+def report(schedule=(), coverage=(), **facts):
     return Report(
         trial=Trial(schedule=schedule),
         target="reference",
         judgement=Judgement(0, 0, ()),
-        worked=Worked(bound_s=66.0, **worked),
+        facts=RoundFacts(bound_s=66.0, **facts),
         coverage=dict.fromkeys(coverage, 1),
     )
 
 
 @pytest.mark.parametrize(
-    ("worked", "text"),
+    ("facts", "text"),
     [
         ({"recovery_s": None}, "some partitions have no leader or no full ISR 66 s after the last heal"),
         (
@@ -40,6 +40,6 @@ def report(schedule=(), coverage=(), **worked):
         ),
     ],
 )
-def test_a_cluster_without_a_full_isr_or_without_acknowledgements_has_not_recovered(worked, text):
-    assert report(**worked).violations == (Violation("not-recovered", text),)
+def test_a_cluster_without_a_full_isr_or_without_acknowledgements_has_not_recovered(facts, text):
+    assert report(**facts).violations == (Violation("not-recovered", text),)
     assert report().violations == ()

@@ -34,11 +34,6 @@ def drop_the_log_before_the_snapshot(self, snapshot_id, data, now_ms):
     self.snapshots.delete_before(snapshot_id)
 
 
-@_seeds(QuorumLog, "install_snapshot", "quorum-log-matching")
-def keep_the_log_under_a_snapshot(self, snapshot_id, data, _now_ms):
-    self.snapshots.store(snapshot_id, data)
-
-
 SCENARIOS: Mapping[Defect, Callable[[int], Scenario]] = {
     defect("commit-an-older-epoch-by-count"): Scenario.generate_power_cuts,
     defect("count-half-as-a-majority"): Scenario.generate_power_cuts,
@@ -54,5 +49,5 @@ SCENARIOS: Mapping[Defect, Callable[[int], Scenario]] = {
     defect("acknowledge-metadata-before-the-flush"): Scenario.generate_power_cuts,
     defect("never-resign"): Scenario.generate_silences,
     drop_the_log_before_the_snapshot: Scenario.generate_installations,
-    keep_the_log_under_a_snapshot: Scenario.generate_power_cuts,
+    defect("keep-the-log-under-a-snapshot"): Scenario.generate_power_cuts,
 }
