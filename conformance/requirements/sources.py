@@ -174,6 +174,11 @@ KIP_279: Final = _kip(
 KIP_339: Final = _kip(
     339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
 )
+KIP_345: Final = _kip(
+    345,
+    "Introduce static membership protocol to reduce consumer rebalances",
+    "KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances",
+)
 KIP_394: Final = _kip(
     394,
     "Require member.id for initial join group request",
@@ -197,6 +202,9 @@ KIP_482: Final = _kip(
     482,
     "The Kafka Protocol should Support Optional Tagged Fields",
     "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
+)
+KIP_518: Final = _kip(
+    518, "Allow listing consumer groups per state", "KIP-518%3A+Allow+listing+consumer+groups+per+state"
 )
 KIP_534: Final = _kip(
     534,
@@ -222,6 +230,11 @@ KIP_709: Final = _kip(
     709,
     "Extend OffsetFetch requests to accept multiple group ids",
     "KIP-709%3A+Extend+OffsetFetch+requests+to+accept+multiple+group+ids",
+)
+KIP_848: Final = _kip(
+    848,
+    "The Next Generation of the Consumer Rebalance Protocol",
+    "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol",
 )
 KIP_860: Final = _kip(
     860,

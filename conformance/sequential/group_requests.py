@@ -53,7 +53,7 @@ def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
         "session_timeout": milliseconds(_TIMEOUT_MS),
         "rebalance_timeout": milliseconds(_TIMEOUT_MS),
         "member_id": names.member_id(step.member),
-        "group_instance_id": None,
+        "group_instance_id": None if step.instance is None else names.real(step.instance),
         "protocol_type": PROTOCOL_TYPE,
         "protocols": [{"name": name, "metadata": metadata} for name, metadata in step.protocols],
         "reason": None,
@@ -84,11 +84,11 @@ def _leave_group(step: LeaveGroup, names: Names) -> dict[str, Any]:
 
 
 def _describe_group(step: DescribeGroup, names: Names) -> dict[str, Any]:
-    return {"groups": (names.real(step.group),), "include_authorized_operations": False}
+    return {"groups": (names.real(step.group),), "include_authorized_operations": step.with_operations}
 
 
-def _list_groups(_step: ListGroups, _names: Names) -> dict[str, Any]:
-    return {"states_filter": (), "types_filter": ()}
+def _list_groups(step: ListGroups, _names: Names) -> dict[str, Any]:
+    return {"states_filter": step.states, "types_filter": step.types}
 
 
 def _delete_group(step: DeleteGroup, names: Names) -> dict[str, Any]:

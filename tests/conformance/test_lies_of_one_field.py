@@ -16,7 +16,15 @@ from conformance.registry import REQUIREMENTS
 from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
-from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api, with_errors
+from tests.conformance.tampering_proxy import (
+    Tampering,
+    TamperingProxy,
+    altered,
+    altered_requests,
+    altered_responses,
+    api,
+    with_errors,
+)
 from tests.conformance.tamperings import (
     described_as,
     every_second_response,
@@ -510,6 +518,29 @@ def _without_assignment(request: Any, forward: Any) -> Any:
     return altered(response, "groups.members", lambda each: replace(each, member_assignment=b""))
 
 
+def _lists_all_groups(*filters: str) -> Tampering:
+    """Return a tampering that ignores these filters of ListGroups."""
+
+    def change(request: Any) -> Any:
+        return replace(request, **{name: () for name in filters if hasattr(request, name)})
+
+    return altered_requests("ListGroups", change)
+
+
+def _lists_another_group(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "ListGroups" or not response.groups:
+        return response
+    return replace(response, groups=(*response.groups, replace(response.groups[-1], group_id="another")))
+
+
+def _left_as_another_instance(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "LeaveGroup":
+        return response
+    return altered(response, "members", lambda each: replace(each, group_instance_id="x"))
+
+
 def _deletes_no_group(request: Any, forward: Any) -> Any:
     """Respond to DeleteGroups as if each group had been deleted."""
     if api(request) != "DeleteGroups":
@@ -557,6 +588,48 @@ LIES_ABOUT_MEMBERS = {
         _STATE, _each("groups", "ListGroups", protocol_type="x"), "ListGroups: protocol_type was x, not kafkatrial"
     ),
     "unlisted group": Lie(_STATE, whole("ListGroups", groups=()), "ListGroups: listed was 0, not 1"),
+    "listed type": Lie(
+        _STATE, _each("groups", "ListGroups", group_type="consumer"), "ListGroups: type was consumer, not classic"
+    ),
+    "state filter": Lie(_STATE, _lists_all_groups("states_filter"), "ListGroups: listed was 1, not 0"),
+    "type filter": Lie(_STATE, _lists_all_groups("types_filter"), "ListGroups: listed was 1, not 0"),
+    "added group": Lie(_STATE, _lists_another_group, "ListedGroups: not_described was ('another',), not ()"),
+    "client id": Lie(
+        _STATE,
+        _each("groups.members", "DescribeGroups", client_id="x"),
+        "DescribeGroup: clients was (('x', True),), not (('kafkatrial', True),)",
+    ),
+    "client host": Lie(
+        _STATE, _each("groups.members", "DescribeGroups", client_host="x"), "DescribeGroup: clients was (('kafkatrial',"
+    ),
+    "described instance": Lie(
+        _STATE, _each("groups.members", "DescribeGroups", group_instance_id="x"), "DescribeGroup: instances was ('x',)"
+    ),
+    "instance": Lie(
+        _LEADS, _each("members", "JoinGroup", group_instance_id="x"), "JoinGroup: instances was ('x',), not ("
+    ),
+    "instance that left": Lie(_LEAVES, _left_as_another_instance, "other members than the one that leaves"),
+    "operations": Lie(
+        _STATE, _each("groups", "DescribeGroups", authorized_operations=8), "DescribeGroup: operations was 8, without "
+    ),
+    "protocol type of an empty group": Lie(
+        _STATE, _each("groups", "DescribeGroups", protocol_type="kafkatrial"), "protocol_type was kafkatrial, not "
+    ),
+    "member in one version": Lie(
+        "consistency/describe-groups",
+        _in_version("DescribeGroups", 4, "groups.members.client_id", lambda _: "x"),
+        "].client_id was 'kafkatrial' in v0 of broker 1, 'x' in v4 of broker 1",
+    ),
+    "listed group in one version": Lie(
+        "consistency/list-groups",
+        _in_version("ListGroups", 3, "groups.protocol_type", lambda _: "x"),
+        "groups[trial].protocol_type was 'kafkatrial' in v0 of broker 1, 'x' in v3 of broker 1",
+    ),
+    "quota in one version": Lie(
+        "consistency/describe-client-quotas",
+        _in_version("DescribeClientQuotas", 0, "entries.values.value", lambda value: type(value)(value + 1)),
+        "in v0 of broker 1, 5000.0 in v1 of broker 1",
+    ),
     "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
     "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
 }

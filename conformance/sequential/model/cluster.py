@@ -134,6 +134,10 @@ class Group:
     generation: int = 0
     protocols: tuple[tuple[str, bytes], ...] = ()
     """Name and metadata of each protocol of the member."""
+    instance: str | None = None
+    """Group instance id of the member, if it is a static member (KIP-345)."""
+    protocol_type: str = ""
+    """Type of the protocols of the first member; empty before it joins."""
     assignment: bytes | None = None
     """Assignment of the member; None from the beginning of a generation until the leader sends it."""
 

@@ -49,6 +49,8 @@ class JoinGroup(Step):
     """Name and metadata of each protocol that the member supports, the preferred one first."""
     group: str = TOPIC
     version: int | None = None
+    instance: str | None = None
+    """Group instance id. With one, a new member is a static member, and joins with its first request (KIP-345)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +90,32 @@ class DescribeGroup(Step):
 
     group: str = TOPIC
     version: int | None = None
+    with_operations: bool = False
+    """Whether the permitted operations are requested (KIP-430)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListGroups(Step):
-    """ListGroups of the broker that coordinates a group. The response is about this group only."""
+    """ListGroups of the broker that coordinates a group. The response is about this group only.
+
+    :ivar states: states of the groups to list (KIP-518); empty for all.
+    :ivar types: types of the groups to list (KIP-848); empty for all.
+    """
 
     group: str = TOPIC
     version: int | None = None
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroups(Step):
+    """ListGroups of every broker, and DescribeGroups of the groups that a broker lists, sent to the same broker.
+
+    The response has the number of brokers that list the given group, and the listed groups that are not described.
+    """
+
+    group: str = TOPIC
 
 
 @dataclass(frozen=True, slots=True)

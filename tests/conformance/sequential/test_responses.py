@@ -12,6 +12,7 @@ from kio.static.constants import EntityType
 
 from conformance.sequential import requests
 from conformance.sequential.admin_responses import placement
+from conformance.sequential.group_responses import listed_groups
 from conformance.sequential.requests import build
 from conformance.sequential.response import NO_OPERATIONS, ReadRecord
 from conformance.sequential.responses import normalise
@@ -25,6 +26,7 @@ from conformance.sequential.steps import (
     DeleteTopic,
     DescribeCluster,
     DescribeConfigs,
+    DescribeGroup,
     DescribeLogDirs,
     DescribeQuorum,
     DescribeTopicPartitions,
@@ -36,6 +38,8 @@ from conformance.sequential.steps import (
     InitProducerId,
     JoinGroup,
     LeaveGroup,
+    ListedGroups,
+    ListGroups,
     ListOffsets,
     ListReassignments,
     Metadata,
@@ -71,6 +75,8 @@ STEPS = [
     SyncGroup("m"),
     Heartbeat("m"),
     LeaveGroup("m"),
+    DescribeGroup(),
+    ListGroups(),
     CreatePartitions(2, assignments=((1,),)),
     AlterReassignment((1,)),
     AlterReassignment(None),
@@ -182,6 +188,27 @@ TOPIC = {
     "partitions": [PARTITION],
     "topic_authorized_operations": NO_OPERATIONS,
 }
+GROUP = {
+    "group_id": NAME,
+    "topics": [TOPIC],
+    "error_code": CODE,
+    "error_message": None,
+    "group_state": "Stable",
+    "group_type": "classic",
+    "protocol_type": "kafkatrial",
+    "protocol_data": "range",
+    "members": [
+        {
+            "member_id": "m",
+            "group_instance_id": f"trial-instance-{UNIQUE}",
+            "client_id": "kafkatrial",
+            "client_host": "/10.11.12.13",
+            "member_metadata": b"",
+            "member_assignment": b"",
+        }
+    ],
+    "authorized_operations": NO_OPERATIONS,
+}
 BROKER = {"node_id": 1, "broker_id": 1, "is_fenced": False, "host": "secret.example", "port": 9092}
 RESPONSE = {
     "throttle_time": dt.timedelta(milliseconds=17),
@@ -189,7 +216,7 @@ RESPONSE = {
     "session_id": 1234,
     "responses": [TOPIC],
     "topics": [TOPIC],
-    "groups": [{"group_id": NAME, "topics": [TOPIC], "error_code": CODE}],
+    "groups": [GROUP],
     "producer_id": 4711,
     "producer_epoch": 0,
     "brokers": [BROKER],
@@ -288,11 +315,57 @@ def test_members_are_compared_by_symbol():
     assert requests.request(Heartbeat(0), request_schema(12, 4), symbols).member_id == "m"
 
 
-@pytest.mark.parametrize("left", [[], ["other"], ["m", "m"]])
+@pytest.mark.parametrize("left", [[], [("other", None)], [("m", None), ("m", None)], [("m", "i")]])
 def test_a_response_about_other_members_than_the_one_that_leaves_is_malformed(left):
-    members = [{"member_id": each, "group_instance_id": None, "error_code": CODE} for each in left]
+    members = [{"member_id": id_, "group_instance_id": instance, "error_code": CODE} for id_, instance in left]
     found = normalise(LeaveGroup("m"), response(LeaveGroup("m"), 5, members=members), ScriptSymbols(UNIQUE))
     assert found.keys() == {"malformed"}
+
+
+def described(**changes):
+    (member,) = GROUP["members"]
+    group = {**GROUP, "members": [{**member, **changes}], **{n: v for n, v in changes.items() if n in GROUP}}
+    return normalise(DescribeGroup(), response(DescribeGroup(), 6, groups=[group]), ScriptSymbols(UNIQUE))
+
+
+def test_a_member_is_described_with_its_client_and_its_instance():
+    assert (described()["clients"], described()["instances"]) == ((("kafkatrial", True),), ("trial-instance",))
+    assert described(group_instance_id=None)["instances"] == (None,)
+    assert described(group_instance_id="other")["instances"] == ("other",)
+    for host, is_address in (("localhost/127.0.0.1", True), ("::1", True), ("localhost", False), ("", False)):
+        assert described(client_host=host)["clients"] == (("kafkatrial", is_address),)
+
+
+def test_operations_of_a_group_include_describe():
+    given = [described(authorized_operations=found)["operations"] for found in (NO_OPERATIONS, 1 << 8, 0)]
+    assert given == [False, True, "0, without DESCRIBE"]
+
+
+@pytest.mark.parametrize(("step", "since"), [(ListGroups(states=("Empty",)), 4), (ListGroups(types=("classic",)), 5)])
+def test_a_filter_is_judged_in_the_versions_that_have_it(step, since):
+    found = [version for version in known_versions(16) if "listed" in normalised(step, version)]
+    assert found == [*range(since, 6)]
+
+
+def normalised(step, version):
+    return normalise(step, response(step, version), ScriptSymbols(UNIQUE))
+
+
+def test_a_broker_that_lists_a_group_must_describe_it():
+    listed = [response(ListGroups(), version, groups=[GROUP]) for version in (4, 5)]
+    other = response(ListGroups(), 5, groups=[{**GROUP, "group_id": "other", "group_type": "consumer"}])
+    there = response(DescribeGroup(), 5, groups=[GROUP])
+    dead = response(DescribeGroup(), 5, groups=[{**GROUP, "group_state": "Dead"}])
+    elsewhere = response(DescribeGroup(), 5, groups=[{**GROUP, "error_code": ErrorCode.not_coordinator}])
+    nothing = response(DescribeGroup(), 5, groups=[])
+    for returned, brokers, missing in (
+        ([(listed[0], there), (other, nothing)], 1, ()),
+        ([(listed[0], there), (listed[1], elsewhere)], 2, (NAME,)),
+        ([(listed[1], dead)], 1, (NAME,)),
+        ([(listed[1], nothing)], 1, (NAME,)),
+    ):
+        found = listed_groups(ListedGroups(), returned, ScriptSymbols(UNIQUE))
+        assert found == {"error": "NONE", "listed_by": brokers, "not_described": missing}
 
 
 def fetched(*batches, high_watermark=1):
