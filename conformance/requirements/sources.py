@@ -203,6 +203,9 @@ KIP_482: Final = _kip(
     "The Kafka Protocol should Support Optional Tagged Fields",
     "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
 )
+KIP_496: Final = _kip(
+    496, "Administrative API to delete consumer offsets", "KIP-496%3A+Administrative+API+to+delete+consumer+offsets"
+)
 KIP_518: Final = _kip(
     518, "Allow listing consumer groups per state", "KIP-518%3A+Allow+listing+consumer+groups+per+state"
 )
@@ -225,6 +228,11 @@ KIP_595: Final = _kip(
     595, "A Raft Protocol for the Metadata Quorum", "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 )
 KIP_631: Final = _kip(631, "The Quorum-based Kafka Controller", "KIP-631%3A+The+Quorum-based+Kafka+Controller")
+KIP_664: Final = _kip(
+    664,
+    "Provide tooling to detect and abort hanging transactions",
+    "KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions",
+)
 KIP_700: Final = _kip(700, "Add Describe Cluster API", "KIP-700%3A+Add+Describe+Cluster+API")
 KIP_709: Final = _kip(
     709,
@@ -236,6 +244,7 @@ KIP_848: Final = _kip(
     "The Next Generation of the Consumer Rebalance Protocol",
     "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol",
 )
+KIP_853: Final = _kip(853, "KRaft Controller Membership Changes", "KIP-853%3A+KRaft+Controller+Membership+Changes")
 KIP_860: Final = _kip(
     860,
     "Add client-provided option to guard against replication factor change during partition reassignments",

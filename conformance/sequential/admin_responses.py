@@ -247,14 +247,19 @@ def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
     if error_of(partition.error_code) != "NONE":
         return {"error": error_of(partition.error_code)}
     voters = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}
-    return {
+    observers = {int(observer.replica_id) for observer in partition.observers}
+    values = {
         "error": "NONE",
         "leader_is_voter": int(partition.leader_id) in voters,
         "has_epoch": int(partition.leader_epoch) > 0,
         "high_watermark_is_reached": 0 < int(partition.high_watermark) <= voters.get(int(partition.leader_id), 0),
         "leader_log_is_longest": max(voters.values(), default=0) <= voters.get(int(partition.leader_id), 0),
-        "observers_vote": any(int(observer.replica_id) in voters for observer in partition.observers),
+        "observers_vote": not observers.isdisjoint(voters),
+        "every_broker": observers.union(voters).issuperset(symbols.brokers),
     }
+    if hasattr(response, "nodes"):
+        values["nodes_vote"] = sorted(voters) == sorted(int(node.node_id) for node in response.nodes)
+    return values
 
 
 def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Response:

@@ -13,6 +13,7 @@ from conformance.sequential.steps import (
     LeaveGroup,
     ListGroups,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     Step,
     SyncGroup,
@@ -45,6 +46,10 @@ def _offset_fetch(step: OffsetFetch, names: Names) -> dict[str, Any]:
         name = names.real(step.topic)
         topics = [{"name": name, "topic_id": names.topic_id(step.topic), "partition_indexes": (step.partition,)}]
     return {"group_id": group, "topics": topics, "groups": [{"group_id": group, "topics": topics}]}
+
+
+def _offset_delete(step: OffsetDelete, names: Names) -> dict[str, Any]:
+    return {"group_id": names.real(step.group), "topics": [one_topic(step, names, {})]}
 
 
 def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
@@ -98,6 +103,7 @@ def _delete_group(step: DeleteGroup, names: Names) -> dict[str, Any]:
 REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
     OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
     OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
+    OffsetDelete: (ApiKey.OFFSET_DELETE, _offset_delete),
     JoinGroup: (ApiKey.JOIN_GROUP, _join_group),
     SyncGroup: (ApiKey.SYNC_GROUP, _sync_group),
     Heartbeat: (ApiKey.HEARTBEAT, _in_generation),

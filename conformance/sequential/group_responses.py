@@ -24,11 +24,13 @@ from conformance.sequential.steps import (
     ListedGroups,
     ListGroups,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     Step,
     SyncGroup,
 )
 
+_OTHER_GROUPS: Final = "the response has other groups than the requested one"
 _STATES_SINCE: Final = 4
 _TYPES_SINCE: Final = 5
 """First versions of ListGroups with filters by state (KIP-518) and by type (KIP-848)."""
@@ -42,7 +44,10 @@ def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Respo
 
 
 def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Response:
-    group = response.groups[0] if hasattr(response, "groups") else response
+    groups = getattr(response, "groups", None)
+    if groups is not None and [symbols.script_name(each.group_id) for each in groups] != [step.group]:
+        return {"malformed": _OTHER_GROUPS}
+    group = response if groups is None else groups[0]
     if hasattr(group, "error_code") and error_of(group.error_code) != "NONE":
         return {"error": error_of(group.error_code)}
     if step.topic is None:
@@ -61,6 +66,13 @@ def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None,
             for partition in topic.partitions
         )
     )
+
+
+def _offset_delete(step: OffsetDelete, response: Any, symbols: Symbols) -> Response:
+    """Return the error of the response, or of the partition."""
+    if error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    return {"error": error_of(only_partition(step, response.topics, symbols).error_code)}
 
 
 def _join_group(_step: JoinGroup, response: Any, symbols: Symbols) -> Response:
@@ -113,7 +125,7 @@ def _leave_group(step: LeaveGroup, response: Any, symbols: Symbols) -> Response:
 
 def _describe_group(step: DescribeGroup, response: Any, symbols: Symbols) -> Response:
     if [symbols.script_name(group.group_id) for group in response.groups] != [step.group]:
-        return {"malformed": "the response has other groups than the requested one"}
+        return {"malformed": _OTHER_GROUPS}
     group = response.groups[0]
     if error_of(group.error_code) != "NONE":
         return {"error": error_of(group.error_code)}
@@ -204,13 +216,14 @@ def _existing(described: Any) -> set[str]:
 
 def _delete_group(step: DeleteGroup, response: Any, symbols: Symbols) -> Response:
     if [symbols.script_name(each.group_id) for each in response.results] != [step.group]:
-        return {"malformed": "the response has other groups than the requested one"}
+        return {"malformed": _OTHER_GROUPS}
     return {"error": error_of(response.results[0].error_code)}
 
 
 NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     OffsetCommit: _offset_commit,
     OffsetFetch: _offset_fetch,
+    OffsetDelete: _offset_delete,
     JoinGroup: _join_group,
     SyncGroup: _sync_group,
     Heartbeat: _heartbeat,

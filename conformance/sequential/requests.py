@@ -17,6 +17,7 @@ from conformance.sequential.steps import (
     DeleteRecords,
     DeleteTopic,
     DeleteTopicById,
+    DescribeProducers,
     Fetch,
     Flaw,
     InitProducerId,
@@ -168,6 +169,10 @@ def _delete_records(step: DeleteRecords, names: Names) -> dict[str, Any]:
     return {"topics": topics, "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
 
 
+def _describe_producers(step: DescribeProducers, names: Names) -> dict[str, Any]:
+    return {"topics": [{"name": names.real(step.topic), "partition_indexes": (step.partition,)}]}
+
+
 def _init_producer_id(_step: InitProducerId, _names: Names) -> dict[str, Any]:
     return {"transactional_id": None, "transaction_timeout": milliseconds(60_000)}
 
@@ -225,6 +230,7 @@ _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[s
     ListOffsets: (ApiKey.LIST_OFFSETS, _list_offsets),
     OffsetForLeaderEpoch: (ApiKey.OFFSET_FOR_LEADER_EPOCH, _offset_for_leader_epoch),
     DeleteRecords: (ApiKey.DELETE_RECORDS, _delete_records),
+    DescribeProducers: (ApiKey.DESCRIBE_PRODUCERS, _describe_producers),
     InitProducerId: (ApiKey.INIT_PRODUCER_ID, _init_producer_id),
     CreateTopic: (ApiKey.CREATE_TOPICS, _create_topic),
     DeleteTopic: (ApiKey.DELETE_TOPICS, _delete_topic),

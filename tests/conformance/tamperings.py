@@ -531,6 +531,8 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     "groups/state-is-described": ApiKey.DESCRIBE_GROUPS,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
+    "groups/deleted-offsets-are-removed": ApiKey.OFFSET_DELETE,
+    "idempotence/active-producers-are-described": ApiKey.DESCRIBE_PRODUCERS,
     "consistency/describe-client-quotas": ApiKey.ALTER_CLIENT_QUOTAS,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
     "quotas/bad-change-is-rejected": ApiKey.ALTER_CLIENT_QUOTAS,

@@ -186,6 +186,8 @@ def describe_quorum(_cluster: ModelCluster, step: DescribeQuorum) -> Expectation
         "high_watermark_is_reached": True,
         "leader_log_is_longest": True,
         "observers_vote": False,
+        "every_broker": True,
+        "nodes_vote": True,
     }
 
 

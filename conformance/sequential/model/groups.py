@@ -1,4 +1,4 @@
-"""Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
+"""Model of group offsets (`OffsetMetadataManager`, KIP-211, KIP-320), and of the state of groups."""
 
 from typing import Final
 
@@ -13,6 +13,7 @@ from conformance.sequential.steps import (
     ListedGroups,
     ListGroups,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
 )
 from fixtures.clients.requests import CLIENT_ID
@@ -79,6 +80,16 @@ def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
         "committed_leader_epoch": found.leader_epoch,
         "metadata": found.metadata,
     }
+
+
+def offset_delete(cluster: ModelCluster, step: OffsetDelete) -> Expectation:
+    """Delete the last commit of a group without members, if there is one; its other commits stay (KIP-496)."""
+    if not _exists(cluster, step.group):
+        return {"error": "GROUP_ID_NOT_FOUND"}
+    if cluster.partition(step.topic, step.partition) is None:
+        return {"error": unknown_partition(cluster, step)}
+    cluster.committed.pop((step.group, cluster.topics[step.topic].id, step.partition), None)
+    return {"error": "NONE"}
 
 
 def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, int], ...]:

@@ -41,6 +41,15 @@ class OffsetFetch(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetDelete(Step):
+    """OffsetDelete of one partition (KIP-496)."""
+
+    group: str = TOPIC
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JoinGroup(Step):
     """JoinGroup, by default of a new member: since version 4, it receives only its id (KIP-394)."""
 

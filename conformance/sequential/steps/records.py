@@ -133,6 +133,14 @@ class DeleteRecords(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeProducers(Step):
+    """DescribeProducers of one partition (KIP-664)."""
+
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class InitProducerId(Step):
     """InitProducerId without a transactional id: the script's next producer."""
 
