@@ -332,6 +332,24 @@ LIES = {
     "log end of a voter": Lie(
         "metadata/quorum-is-described", _voter_ahead, "leader_log_is_longest was False, not True"
     ),
+    "addresses of voters": Lie(
+        "metadata/quorum-is-described", whole("DescribeQuorum", nodes=()), "nodes_vote was False, not True"
+    ),
+    "group of fetched offsets": Lie(
+        "groups/commit-is-read-back",
+        _each("groups", "OffsetFetch", group_id="another"),
+        "other groups than the requested",
+    ),
+    "name of a deleted topic": Lie(
+        "admin/deleted-topic-is-gone",
+        altered_responses("DeleteTopics", lambda _, part: replace(part, name="another")),
+        "DeleteTopic: malformed response: the response has another topic than the requested one",
+    ),
+    "id of a deleted topic": Lie(
+        "admin/topics-are-deleted-by-id",
+        altered_responses("DeleteTopics", same_topic_id),
+        "DeleteTopicById: malformed response: the response has another topic than the requested one",
+    ),
     "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
@@ -541,6 +559,20 @@ def _left_as_another_instance(request: Any, forward: Any) -> Any:
     return altered(response, "members", lambda each: replace(each, group_instance_id="x"))
 
 
+def _producers(field: str) -> Tampering:
+    """Return a tampering that adds 1 to a number of each described producer."""
+    return _in_version("DescribeProducers", 0, f"topics.partitions.active_producers.{field}", lambda n: type(n)(n + 1))
+
+
+def _offsets_stay(request: Any, forward: Any) -> Any:
+    """Respond to OffsetDelete without deleting the offsets that the group has committed."""
+    if api(request) != "OffsetDelete":
+        return forward(request)
+    response = forward(altered(request, "topics.partitions.partition_index", lambda index: type(index)(index + 1000)))
+    index = request.topics[0].partitions[0].partition_index
+    return with_errors(altered(response, "topics.partitions.partition_index", lambda _: index), ErrorCode.none)
+
+
 def _deletes_no_group(request: Any, forward: Any) -> Any:
     """Respond to DeleteGroups as if each group had been deleted."""
     if api(request) != "DeleteGroups":
@@ -618,17 +650,32 @@ LIES_ABOUT_MEMBERS = {
     "member in one version": Lie(
         "consistency/describe-groups",
         _in_version("DescribeGroups", 4, "groups.members.client_id", lambda _: "x"),
-        "].client_id was 'kafkatrial' in v0 of broker 1, 'x' in v4 of broker 1",
+        "].client_id was 'kafkatrial' in v0 of broker 1, ",
     ),
     "listed group in one version": Lie(
         "consistency/list-groups",
         _in_version("ListGroups", 3, "groups.protocol_type", lambda _: "x"),
         "groups[trial].protocol_type was 'kafkatrial' in v0 of broker 1, 'x' in v3 of broker 1",
     ),
+    "last sequence": Lie(
+        "idempotence/active-producers-are-described",
+        _producers("last_sequence"),
+        "DescribeProducers: producers was (",
+    ),
+    "last timestamp": Lie(
+        "idempotence/active-producers-are-described",
+        _producers("last_timestamp"),
+        "DescribeProducers: producers was (",
+    ),
+    "deleted offset": Lie(
+        "groups/deleted-offsets-are-removed",
+        _offsets_stay,
+        "committed_offset was ",
+    ),
     "quota in one version": Lie(
         "consistency/describe-client-quotas",
         _in_version("DescribeClientQuotas", 0, "entries.values.value", lambda value: type(value)(value + 1)),
-        "in v0 of broker 1, 5000.0 in v1 of broker 1",
+        ".value was 6001.0 in v0 of broker 1, 6000.0 in v1 of broker 1",
     ),
     "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
     "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),

@@ -24,10 +24,12 @@ from conformance.sequential.steps import (
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DeleteTopicById,
     DescribeCluster,
     DescribeConfigs,
     DescribeGroup,
     DescribeLogDirs,
+    DescribeProducers,
     DescribeQuorum,
     DescribeTopicPartitions,
     ElectLeaders,
@@ -45,6 +47,7 @@ from conformance.sequential.steps import (
     Metadata,
     MetadataById,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     OffsetForLeaderEpoch,
     Operation,
@@ -77,6 +80,7 @@ STEPS = [
     LeaveGroup("m"),
     DescribeGroup(),
     ListGroups(),
+    OffsetDelete(),
     CreatePartitions(2, assignments=((1,),)),
     AlterReassignment((1,)),
     AlterReassignment(None),
@@ -99,7 +103,7 @@ def kinds(steps):
     return [type(step).__name__ for step in steps]
 
 
-@pytest.mark.parametrize("step", [*STEPS, Metadata(None)], ids=lambda step: repr(step)[:40])
+@pytest.mark.parametrize("step", [*STEPS, Metadata(None), DescribeProducers()], ids=lambda step: repr(step)[:40])
 def test_every_version_of_a_request_can_be_written(step):
     key = requests.api_key(step)
     for version in known_versions(key):
@@ -161,6 +165,16 @@ PARTITION = {
     "is_future_key": False,
     "current_voters": [{"replica_id": 1, "replica_directory_id": TOPIC_ID, "log_end_offset": 5}],
     "observers": [],
+    "active_producers": [
+        {
+            "producer_id": 4711,
+            "producer_epoch": 0,
+            "last_sequence": 1,
+            "last_timestamp": 6,
+            "coordinator_epoch": -1,
+            "current_txn_start_offset": -1,
+        }
+    ],
 }
 CONFIG = {
     "name": "retention.ms",
@@ -239,6 +253,10 @@ RESPONSE = {
 }
 
 
+SYMBOLS = ScriptSymbols(UNIQUE)
+SYMBOLS.saw_topic_id("trial", TOPIC_ID)
+
+
 def response(step, version, **changes):
     module = load_payload_module(requests.api_key(step), version, EntityType.response)
     message = next(
@@ -289,6 +307,15 @@ def test_values_that_differ_between_runs_are_not_compared(step):
     assert found[0] == found[1]
     for secret in ("17", "1234", "secret", "9092", UNIQUE):
         assert secret not in repr(found[0])
+
+
+def test_producers_are_described_by_symbol():
+    symbols = ScriptSymbols(UNIQUE)
+    described = response(DescribeProducers(), 0)
+    unknown = normalise(DescribeProducers(), described, symbols)
+    symbols.saw_producer_id(4711)
+    known = normalise(DescribeProducers(), described, symbols)
+    assert [each["producers"] for each in (unknown, known)] == [((4711, 0, 1, 6, -1),), ((0, 0, 1, 6, -1),)]
 
 
 def test_ids_are_compared_by_symbol_and_shown_as_returned():
@@ -366,6 +393,28 @@ def test_a_broker_that_lists_a_group_must_describe_it():
     ):
         found = listed_groups(ListedGroups(), returned, ScriptSymbols(UNIQUE))
         assert found == {"error": "NONE", "listed_by": brokers, "not_described": missing}
+
+
+def test_every_broker_is_a_voter_or_an_observer():
+    symbols = ScriptSymbols(UNIQUE, [Node(1, "a", 1), Node(2, "b", 2)])
+    for observers, every_broker in (([], False), ([2], True), ([2, 9], True)):
+        states = [{"replica_id": id_, "replica_directory_id": TOPIC_ID, "log_end_offset": 5} for id_ in observers]
+        partition = {**PARTITION, "observers": states}
+        described = response(DescribeQuorum("trial"), 2, topics=[{**TOPIC, "partitions": [partition]}])
+        found = normalise(DescribeQuorum("trial"), described, symbols)
+        assert (found["every_broker"], found["nodes_vote"]) == (every_broker, True)
+
+
+def deleted(step, **changes):
+    return normalise(step, response(step, 6, responses=[{**TOPIC, **changes}]), SYMBOLS)
+
+
+def test_a_response_about_another_topic_than_the_deleted_one_is_malformed():
+    assert deleted(DeleteTopic()) == deleted(DeleteTopic(), topic_id=uuid.UUID(int=0)) == {"error": "NONE"}
+    assert deleted(DeleteTopicById(0)) == deleted(DeleteTopicById(0), name=None) == {"error": "NONE"}
+    for step in (DeleteTopic(), DeleteTopicById(0)):
+        for changes in ({"name": "other"}, {"topic_id": uuid.UUID(int=78)}):
+            assert deleted(step, **changes).keys() == {"malformed"}
 
 
 def fetched(*batches, high_watermark=1):
