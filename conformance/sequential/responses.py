@@ -33,6 +33,7 @@ from conformance.sequential.steps import (
     Fetch,
     InitProducerId,
     ListOffsets,
+    ListTransactions,
     Metadata,
     MetadataById,
     OffsetForLeaderEpoch,
@@ -186,6 +187,16 @@ def _describe_producers(step: DescribeProducers, response: Any, symbols: Symbols
     return {"error": error_of(partition.error_code), "producers": tuple(sorted(producers))}
 
 
+def _list_transactions(step: ListTransactions, response: Any, symbols: Symbols) -> Response:
+    """Return the number of entries of the transactional id, and its state and producer if there is one."""
+    states = response.transaction_states
+    found = [each for each in states if symbols.script_name(each.transactional_id) == step.transactional_id]
+    values = {"error": error_of(response.error_code), "listed": len(found)}
+    if len(found) != 1:
+        return values
+    return {**values, "state": found[0].transaction_state, "producer": symbols.producer(int(found[0].producer_id))}
+
+
 def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Response:
     if len(response.topics) != 1:
         return {"malformed": f"{len(response.topics)} topics in the response, where one was requested"}
@@ -288,6 +299,7 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]
     OffsetForLeaderEpoch: _offset_for_leader_epoch,
     DeleteRecords: _delete_records,
     DescribeProducers: _describe_producers,
+    ListTransactions: _list_transactions,
     InitProducerId: _init_producer_id,
     CreateTopic: _create_topic,
     DeleteTopic: _delete_topic,

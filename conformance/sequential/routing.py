@@ -144,7 +144,8 @@ class Routing:
             self._require(key)  # a coordinator of an API that is not offered may never be found
         if key in _GROUP_REQUESTS:
             return self._coordinator(getattr(step, "group", TOPIC))
-        if key in _TRANSACTION_REQUESTS or (isinstance(step, RawRequest) and step.fields.get("transactional_id")):
+        raw_id = step.fields.get("transactional_id") if isinstance(step, RawRequest) else None
+        if key in _TRANSACTION_REQUESTS or raw_id or getattr(step, "transactional_id", None):
             return self._transaction_coordinator(TOPIC)
         if key in _PARTITION_STEPS:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))

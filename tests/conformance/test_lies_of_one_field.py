@@ -20,7 +20,6 @@ from tests.conformance.tampering_proxy import (
     Tampering,
     TamperingProxy,
     altered,
-    altered_requests,
     altered_responses,
     api,
     with_errors,
@@ -536,13 +535,15 @@ def _without_assignment(request: Any, forward: Any) -> Any:
     return altered(response, "groups.members", lambda each: replace(each, member_assignment=b""))
 
 
-def _lists_all_groups(*filters: str) -> Tampering:
-    """Return a tampering that ignores these filters of ListGroups."""
+def _unfiltered(*filters: str) -> Tampering:
+    """Return a tampering that ignores these filters of ListGroups and ListTransactions."""
 
-    def change(request: Any) -> Any:
-        return replace(request, **{name: () for name in filters if hasattr(request, name)})
+    def tamper(request: Any, forward: Any) -> Any:
+        is_listing = api(request) in {"ListGroups", "ListTransactions"}
+        known = [name for name in filters if is_listing and hasattr(request, name)]
+        return forward(replace(request, **dict.fromkeys(known, ())))
 
-    return altered_requests("ListGroups", change)
+    return tamper
 
 
 def _lists_another_group(request: Any, forward: Any) -> Any:
@@ -583,6 +584,7 @@ def _deletes_no_group(request: Any, forward: Any) -> Any:
     return replace(response, results=named)
 
 
+_TRANSACTIONS = "transactions/initial-state-is-listed"
 _LEADS, _COMMITS, _LEAVES, _STATE = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
@@ -623,8 +625,8 @@ LIES_ABOUT_MEMBERS = {
     "listed type": Lie(
         _STATE, _each("groups", "ListGroups", group_type="consumer"), "ListGroups: type was consumer, not classic"
     ),
-    "state filter": Lie(_STATE, _lists_all_groups("states_filter"), "ListGroups: listed was 1, not 0"),
-    "type filter": Lie(_STATE, _lists_all_groups("types_filter"), "ListGroups: listed was 1, not 0"),
+    "state filter": Lie(_STATE, _unfiltered("states_filter"), "ListGroups: listed was 1, not 0"),
+    "type filter": Lie(_STATE, _unfiltered("types_filter"), "ListGroups: listed was 1, not 0"),
     "added group": Lie(_STATE, _lists_another_group, "ListedGroups: not_described was ('another',), not ()"),
     "client id": Lie(
         _STATE,
@@ -672,6 +674,13 @@ LIES_ABOUT_MEMBERS = {
         _offsets_stay,
         "committed_offset was ",
     ),
+    "producer of a transaction": Lie(
+        _TRANSACTIONS,
+        _in_version("ListTransactions", 2, "transaction_states.producer_id", lambda id_: type(id_)(id_ + 1000)),
+        "ListTransactions: producer was ",
+    ),
+    "listed states": Lie(_TRANSACTIONS, _unfiltered("state_filters"), "ListTransactions: listed was 1, not 0"),
+    "listed producers": Lie(_TRANSACTIONS, _unfiltered("producer_id_filters"), "ListTransactions: listed was 1, not 0"),
     "quota in one version": Lie(
         "consistency/describe-client-quotas",
         _in_version("DescribeClientQuotas", 0, "entries.values.value", lambda value: type(value)(value + 1)),

@@ -151,6 +151,8 @@ class ModelCluster:
     """Number of assigned topic ids."""
     producers: int = 0
     """Number of assigned producer ids."""
+    transactional_ids: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Producer and its epoch by transactional id."""
     quotas: dict[str, dict[str, int]] = field(default_factory=dict)
     """Quotas by client id and name."""
     members: int = 0

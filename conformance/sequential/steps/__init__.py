@@ -75,6 +75,7 @@ from conformance.sequential.steps.records import (
     Flaw,
     InitProducerId,
     ListOffsets,
+    ListTransactions,
     OffsetForLeaderEpoch,
     Produce,
 )
@@ -147,6 +148,7 @@ __all__ = [
     "ListGroups",
     "ListOffsets",
     "ListReassignments",
+    "ListTransactions",
     "ListedGroups",
     "LongPoll",
     "Metadata",

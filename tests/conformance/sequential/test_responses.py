@@ -44,6 +44,7 @@ from conformance.sequential.steps import (
     ListGroups,
     ListOffsets,
     ListReassignments,
+    ListTransactions,
     Metadata,
     MetadataById,
     OffsetCommit,
@@ -103,7 +104,9 @@ def kinds(steps):
     return [type(step).__name__ for step in steps]
 
 
-@pytest.mark.parametrize("step", [*STEPS, Metadata(None), DescribeProducers()], ids=lambda step: repr(step)[:40])
+@pytest.mark.parametrize(
+    "step", [*STEPS, Metadata(None), DescribeProducers(), ListTransactions()], ids=lambda step: repr(step)[:40]
+)
 def test_every_version_of_a_request_can_be_written(step):
     key = requests.api_key(step)
     for version in known_versions(key):
