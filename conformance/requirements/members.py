@@ -233,7 +233,7 @@ REQUIREMENTS: Final = (
                 of=DescribeGroup,
             )
             | judges("error", "listed", "state", "type", "protocol_type", of=ListGroups)
-            | judges("error", "listed_by", "not_described", of=ListedGroups)
+            | judges("error", "listed", "listed_twice", "not_described", of=ListedGroups)
             | judges("error", of=DeleteGroup)
             | judges("error", "committed_offset", of=OffsetFetch),
             cost=_COST,

@@ -198,7 +198,16 @@ REQUIREMENTS: Final = (
                 DescribeTopicPartitions(("trial-none",)),
                 *rejections.BAD_CURSORS,
             ),
-            judges("topics", "topic_ids", "internal", "listed", "partitions", "next", of=DescribeTopicPartitions)
+            judges(
+                "topics",
+                "topic_ids",
+                "internal",
+                "listed",
+                "partitions",
+                "leader_epochs",
+                "next",
+                of=DescribeTopicPartitions,
+            )
             | judges("errors", of=RawRequest),
             cost=3,
         ),
@@ -241,7 +250,7 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="DescribeQuorum of the metadata partition returns, through any broker, a leader that is one of the "
         "voters, its epoch and a high watermark. The high watermark and the log end offsets of the other voters are "
-        "not above the leader's log end offset. Each broker is a voter or an observer, and none is both; the addresses "
+        "not above the leader's log end offset. Each broker is a voter or an observer, and listed once; the addresses "
         "of the response (since v2) are those of the voters. Any other partition returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_595, sources.KIP_853),
         check=sequential(
@@ -256,7 +265,7 @@ REQUIREMENTS: Final = (
                 "has_epoch",
                 "high_watermark_is_reached",
                 "leader_log_is_longest",
-                "observers_vote",
+                "listed_twice",
                 "every_broker",
                 "nodes_vote",
                 of=DescribeQuorum,

@@ -1,6 +1,7 @@
 """Responses of the group APIs as plain values."""
 
 import ipaddress
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -190,15 +191,16 @@ def to_describe(listed: Any) -> tuple[str, ...]:
 
 
 def listed_groups(step: ListedGroups, returned: Sequence[tuple[Any, Any]], symbols: Symbols) -> Response:
-    """Return the number of brokers that list the group, and the listed groups that the same broker does not describe.
+    """Return how often the group is listed, which groups are listed twice, and which ones are not described.
 
     :param returned: the responses of each broker to ListGroups and to DescribeGroups of these groups.
     """
     errors = {error_of(listed.error_code) for listed, _ in returned} - {"NONE"}
-    group = symbols.real(step.group)
+    groups = Counter(group.group_id for listed, _ in returned for group in listed.groups)
     return {
         "error": min(errors, default="NONE"),
-        "listed_by": sum(group in {each.group_id for each in listed.groups} for listed, _ in returned),
+        "listed": groups[symbols.real(step.group)],
+        "listed_twice": tuple(sorted(group for group, count in groups.items() if count > 1)),
         "not_described": tuple(
             sorted(id_ for listed, described in returned for id_ in {*to_describe(listed)} - _existing(described))
         ),

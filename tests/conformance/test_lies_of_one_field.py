@@ -334,10 +334,20 @@ LIES = {
     "addresses of voters": Lie(
         "metadata/quorum-is-described", whole("DescribeQuorum", nodes=()), "nodes_vote was False, not True"
     ),
+    "repeated voter": Lie(
+        "metadata/quorum-is-described",
+        partitions_described("DescribeQuorum", lambda part: replace(part, current_voters=part.current_voters * 2)),
+        "listed_twice was (",
+    ),
+    "leader epoch of a described topic": Lie(
+        "metadata/partitions-are-paged",
+        partitions_described("DescribeTopicPartitions", lambda part: replace(part, leader_epoch=7)),
+        "leader_epochs was (7",
+    ),
     "group of fetched offsets": Lie(
         "groups/commit-is-read-back",
-        _each("groups", "OffsetFetch", group_id="another"),
-        "other groups than the requested",
+        _in_version("OffsetFetch", 9, "groups.group_id", lambda _: "another"),
+        "OffsetFetch: malformed response: the response has other groups than the requested one",
     ),
     "name of a deleted topic": Lie(
         "admin/deleted-topic-is-gone",

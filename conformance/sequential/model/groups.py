@@ -153,7 +153,7 @@ def list_groups(cluster: ModelCluster, step: ListGroups) -> Expectation:
 
 def listed_groups(cluster: ModelCluster, step: ListedGroups) -> Expectation:
     """Return that only the coordinator lists the group, and that each broker describes the groups that it lists."""
-    return {"error": "NONE", "listed_by": int(_exists(cluster, step.group)), "not_described": ()}
+    return {"error": "NONE", "listed": int(_exists(cluster, step.group)), "listed_twice": (), "not_described": ()}
 
 
 def delete_group(cluster: ModelCluster, step: DeleteGroup) -> Expectation:

@@ -121,7 +121,8 @@ class ListGroups(Step):
 class ListedGroups(Step):
     """ListGroups of every broker, and DescribeGroups of the groups that a broker lists, sent to the same broker.
 
-    The response has the number of brokers that list the given group, and the listed groups that are not described.
+    The response has the number of entries of the given group, the groups that are listed twice, and the listed groups
+    that are not described.
     """
 
     group: str = TOPIC
