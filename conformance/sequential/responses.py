@@ -217,8 +217,11 @@ def _delete_topic(step: DeleteTopic | DeleteTopicById, response: Any, symbols: S
     if len(response.responses) != 1:
         return {"malformed": f"{len(response.responses)} topics in the response, where one was requested"}
     (deleted,) = response.responses
-    is_requested = _has_name if isinstance(step, DeleteTopic) else _has_id
-    if not is_requested(step, deleted, symbols):
+    if isinstance(step, DeleteTopic):
+        is_requested = _has_name(step, deleted, symbols)
+    else:
+        is_requested = _has_id(step, deleted, symbols)
+    if not is_requested:
         return {"malformed": "the response has another topic than the requested one"}
     return {"error": error_of(deleted.error_code)}
 
