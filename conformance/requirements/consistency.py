@@ -13,18 +13,21 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
+    AlterClientQuotas,
     ApiKey,
     Batch,
     Broker,
     CreateTopic,
     Eventually,
     InitProducerId,
+    JoinGroup,
     OffsetCommit,
     Produce,
     RawRequest,
     Record,
     Repeated,
     Step,
+    SyncGroup,
 )
 from conformance.sequential.strategies import script
 from fixtures.clients.messages import api_name
@@ -38,6 +41,7 @@ class _Row:
     :ivar of_cluster: whether each broker returns the same.
     :ivar varying: fields that may change although nothing else does.
     :ivar before: steps before the request.
+    :ivar after: steps that undo those before it, as far as they do not concern the script's topics.
     """
 
     api: ApiKey
@@ -45,6 +49,7 @@ class _Row:
     of_cluster: bool = False
     varying: tuple[str, ...] = ()
     before: tuple[Step, ...] = ()
+    after: tuple[Step, ...] = ()
 
 
 _NAMED: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
@@ -56,6 +61,10 @@ _PRODUCED: Final = (
     Produce((Batch((Record(b"a"), Record(b"b")), producer=0),)),
     Produce((Batch((Record(b"c"),), producer=0, sequence=2),)),
 )
+_STABLE: Final = (*_CREATED, OffsetCommit(5), JoinGroup(), JoinGroup(0), SyncGroup(0))
+_CLIENT: Final = "trial-client"
+_CLIENT_METRICS: Final = 16
+"""Type of the only config resources that ListConfigResources v0 returns (KIP-1142)."""
 
 
 def _partition(**fields: Any) -> tuple[Mapping[str, Any], ...]:
@@ -170,6 +179,20 @@ _ROWS: Final = (
         {"topics": _indexes("partition_indexes")},
         before=_PRODUCED,
     ),
+    _Row(
+        ApiKey.DESCRIBE_GROUPS,
+        {"groups": ("trial",), "include_authorized_operations": True},
+        before=_STABLE,
+    ),
+    _Row(ApiKey.LIST_GROUPS, {"states_filter": (), "types_filter": ()}, before=_STABLE),
+    _Row(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        {"components": ({"entity_type": "client-id", "match_type": 0, "match": _CLIENT},), "strict": True},
+        of_cluster=True,
+        before=(AlterClientQuotas((("producer_byte_rate", 5000), ("consumer_byte_rate", 6000)), _CLIENT),),
+        after=(AlterClientQuotas((("producer_byte_rate", None), ("consumer_byte_rate", None)), _CLIENT),),
+    ),
+    _Row(ApiKey.LIST_CONFIG_RESOURCES, {"resource_types": (_CLIENT_METRICS,)}, of_cluster=True),
     _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None}, of_cluster=True),
 )
 
@@ -181,10 +204,10 @@ def _requirement(row: _Row) -> Requirement:
         id=f"consistency/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
         text=f"While nothing changes, {api_name(row.api)} returns the same in each version that ApiVersions lists"
-        f"{brokers}, however often it is repeated. Times and the addresses of brokers are not compared.",
+        f"{brokers}, however often it is repeated. Times, the addresses of brokers and other groups are not compared.",
         sources=(sources.PROTOCOL, sources.KIP_35),
         check=sequential(
-            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying))),
+            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying)), *row.after),
             judges("errors", "differing", of=Repeated),
             cost=3,
         ),

@@ -14,6 +14,7 @@ from conformance.sequential.steps import (
     DeleteTopic,
     Eventually,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     OnEveryBroker,
     RawRequest,
@@ -125,6 +126,30 @@ REQUIREMENTS: Final = (
                 *(OffsetFetch(group, topic="trial-two") for group in _GROUP_NAMES),
             ),
             _JUDGED,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/deleted-offsets-are-removed",
+        level=Level.MUST,
+        text="OffsetDelete removes the committed offset of the partition, if there is one, and no other. It returns "
+        "UNKNOWN_TOPIC_OR_PARTITION for a topic or partition that does not exist, and GROUP_ID_NOT_FOUND for a group "
+        "that does not exist.",
+        sources=(sources.KIP_496, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                *_COMMITS_FOR_TWO_TOPICS,
+                OffsetCommit(8, topic="trial-two"),
+                many(st.just(OffsetDelete()) | st.builds(OffsetCommit, _OFFSETS) | st.just(OffsetFetch()), at_most=4),
+                OffsetDelete(topic="trial-none"),
+                OffsetDelete(partition=1000),
+                OffsetDelete("trial-third"),
+                OffsetDelete(),
+                OffsetFetch(),
+                OffsetFetch(topic=None, version=7),
+                OffsetDelete(),
+            ),
+            _JUDGED | judges("error", of=OffsetDelete) | judges("committed", of=OffsetFetch),
         ),
         needs=_TOPICS,
     ),

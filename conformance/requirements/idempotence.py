@@ -16,6 +16,7 @@ from conformance.sequential.steps import (
     SEQUENCES,
     Batch,
     CreateTopic,
+    DescribeProducers,
     Fetch,
     InitProducerId,
     Produce,
@@ -79,6 +80,29 @@ REQUIREMENTS: Final = (
                 Fetch(),
             ),
             judges("error", "producers", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="idempotence/active-producers-are-described",
+        level=Level.MUST,
+        text="DescribeProducers returns each producer that has a batch in the partition, with the epoch, the last "
+        "sequence number and the maximum timestamp of its last batch. A producer without a transactional id has no "
+        "transaction.",
+        sources=(sources.KIP_664, sources.KIP_98),
+        check=sequential(
+            script(
+                CreateTopic(),
+                DescribeProducers(),
+                InitProducerId(),
+                InitProducerId(),
+                producer(moves("next"), several("next", "gap", "again 1", "new epoch", at_most=4)),
+                Produce((Batch((Record(b"other"), Record(b"other", timestamp_ms=5)), producer=1, sequence=3),)),
+                Produce((Batch((Record(b"none"),)),)),
+                DescribeProducers(),
+                DescribeProducers(partition=1),
+            ),
+            judges("error", "producers", of=DescribeProducers),
         ),
         needs=_TOPICS,
     ),

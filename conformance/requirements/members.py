@@ -20,6 +20,7 @@ from conformance.sequential.steps import (
     Heartbeat,
     JoinGroup,
     LeaveGroup,
+    ListedGroups,
     ListGroups,
     OffsetCommit,
     OffsetFetch,
@@ -39,31 +40,44 @@ _COST: Final = 5
 _PROTOCOLS: Final = st.sampled_from(
     [(("range", b"metadata"),), (("roundrobin", b"\0preferred"), ("range", b"")), (("range", b""),)]
 )
-_VERSIONS: Final = st.sampled_from([None, 4, 5, 7])
+_INSTANCE: Final = "trial-instance"
+_JOINS: Final = st.sampled_from([(None, None), (4, None), (5, None), (7, None), (None, _INSTANCE), (5, _INSTANCE)])
+"""Version of JoinGroup and group instance id, which exists since version 5."""
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
 """A group without members and offsets may be removed at any time, together with the members that have only their ids.
 Before Kafka 4.0, this happens when any topic is deleted."""
 _JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
-_SHOWN: Final = (Eventually(DescribeGroup()), Eventually(ListGroups()))
+_SHOWN: Final = (
+    Eventually(DescribeGroup()),
+    Eventually(DescribeGroup(with_operations=True)),
+    Eventually(ListGroups()),
+    *(ListGroups(states=states) for states in (("Empty",), ("Stable", "CompletingRebalance"))),
+    *(ListGroups(types=types) for types in (("classic",), ("consumer",))),
+)
+_INSTANCES: Final = st.sampled_from([None, _INSTANCE])
 _JUDGED: Final = judges("error", of=JoinGroup) | judges("error", of=SyncGroup)
 _COMMITS: Final = judges("error", of=OffsetCommit) | judges("error", "committed_offset", "metadata", of=OffsetFetch)
 _MEMBERS: Final = st.sampled_from([0, "unknown", ""])
 
 
-def _generations(protocols: _Protocols, version: int | None, generations: Sequence[_Generation]) -> tuple[Step, ...]:
+def _generations(
+    protocols: _Protocols, joins: tuple[int | None, str | None], generations: Sequence[_Generation]
+) -> tuple[Step, ...]:
     """Return the requests of a member that leads these generations, from 1 on."""
-    join = JoinGroup(0, protocols, version=version)
-    steps: list[Step] = [JoinGroup(protocols=protocols, version=version)]
+    version, instance = joins
+    join = JoinGroup(0, protocols, version=version, instance=instance)
+    steps: list[Step] = [JoinGroup(protocols=protocols, version=version, instance=instance)]
     for generation, (assignment, is_repeated) in enumerate(generations, start=1):
         steps += [join] * (2 if is_repeated else 1)
         steps += [SyncGroup(0, generation, each, protocols[0][0]) for each in (assignment, b"later")]
     return tuple(steps)
 
 
-def _one_generation(protocols: _Protocols) -> tuple[Step, ...]:
+def _one_generation(protocols: _Protocols, instance: str | None) -> tuple[Step, ...]:
     """Return the requests of a member that leads generation 1, with descriptions of the group."""
-    joined = (JoinGroup(protocols=protocols), JoinGroup(0, protocols))
-    return *joined, *_SHOWN, SyncGroup(0, protocol=protocols[0][0]), *_SHOWN
+    first = JoinGroup(protocols=protocols, instance=instance)
+    joined = (first,) if instance else (first, JoinGroup(0, protocols))
+    return *joined, *_SHOWN, SyncGroup(0, protocol=protocols[0][0]), *_SHOWN, Eventually(ListedGroups())
 
 
 REQUIREMENTS: Final = (
@@ -73,15 +87,16 @@ REQUIREMENTS: Final = (
         text="The first member that joins a group with the id that it has received is the leader of generation 1 and "
         "its only member, with the protocol that it prefers and its metadata for this protocol. SyncGroup returns the "
         "assignment that it sent first in its generation. If it then joins again, the next generation begins; if it "
-        "repeats JoinGroup before it has sent an assignment, the response is the same.",
-        sources=(sources.KIP_394, sources.PROTOCOL),
+        "repeats JoinGroup before it has sent an assignment, the response is the same. A static member joins with its "
+        "first request, and the response has its group instance id.",
+        sources=(sources.KIP_394, sources.KIP_345, sources.PROTOCOL),
         check=sequential(
             script(
                 *_WITH_OFFSET,
                 st.builds(
                     _generations,
                     _PROTOCOLS,
-                    _VERSIONS,
+                    _JOINS,
                     st.lists(st.tuples(st.sampled_from([b"assignment", b""]), st.booleans()), min_size=1, max_size=3),
                 ),
             ),
@@ -91,6 +106,7 @@ REQUIREMENTS: Final = (
                 "leader",
                 "generation",
                 "members",
+                "instances",
                 "skip_assignment",
                 "protocol_type",
                 "protocol_name",
@@ -174,15 +190,24 @@ REQUIREMENTS: Final = (
         id="groups/state-is-described",
         level=Level.MUST,
         text="DescribeGroups and ListGroups return the state of a group: Empty without members, CompletingRebalance "
-        "until its leader has sent an assignment, then Stable, with the metadata and the assignment of each member. "
-        "DeleteGroups returns NON_EMPTY_GROUP for a group with a member, and deletes another one with its offsets; "
-        "then it is no longer listed, and DeleteGroups returns GROUP_ID_NOT_FOUND.",
-        sources=(sources.PROTOCOL_ERRORS, sources.PROTOCOL),
+        "until its leader has sent an assignment, then Stable. DescribeGroups also returns each member's client, group "
+        "instance id, metadata and assignment, and the permitted operations if they are requested. ListGroups returns "
+        "the groups that the broker coordinates, with a filter those of the given states or types. DeleteGroups "
+        "returns NON_EMPTY_GROUP for a group with a member, and deletes another one with its offsets; then it is no "
+        "longer listed, and DeleteGroups returns GROUP_ID_NOT_FOUND.",
+        sources=(
+            sources.PROTOCOL_ERRORS,
+            sources.PROTOCOL,
+            sources.KIP_345,
+            sources.KIP_430,
+            sources.KIP_518,
+            sources.KIP_848,
+        ),
         check=sequential(
             script(
                 *_WITH_OFFSET,
                 *_SHOWN,
-                _PROTOCOLS.map(_one_generation),
+                st.builds(_one_generation, _PROTOCOLS, _INSTANCES),
                 many(st.sampled_from([DeleteGroup(), Heartbeat(0)]), at_most=2),
                 DeleteGroup(),
                 LeaveGroup(0),
@@ -190,11 +215,25 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
                 DeleteGroup(),
                 Eventually(ListGroups()),
+                Eventually(ListedGroups()),
+                DescribeGroup(version=5),
+                DescribeGroup(),
                 OffsetFetch(),
                 DeleteGroup(),
             ),
-            judges("error", "state", "protocol_type", "protocol", "members", of=DescribeGroup)
-            | judges("error", "listed", "state", "protocol_type", of=ListGroups)
+            judges(
+                "error",
+                "state",
+                "protocol_type",
+                "protocol",
+                "members",
+                "clients",
+                "instances",
+                "operations",
+                of=DescribeGroup,
+            )
+            | judges("error", "listed", "state", "type", "protocol_type", of=ListGroups)
+            | judges("error", "listed", "listed_twice", "not_described", of=ListedGroups)
             | judges("error", of=DeleteGroup)
             | judges("error", "committed_offset", of=OffsetFetch),
             cost=_COST,

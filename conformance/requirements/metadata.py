@@ -36,6 +36,13 @@ from fixtures.targets.target import Capability
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _BROKERS: Final = st.integers(1, 3)
 _COMPACT: Final = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact"),))
+
+
+def _quorum(broker: int) -> Eventually:
+    """Return the step that describes the quorum; a new leader learns of an observer when it fetches."""
+    return Eventually(On(broker, DescribeQuorum()), awaited=frozenset({"every_broker"}))
+
+
 _NAMES: Final = ("trial", "trial-two", "trial-none", "a/b", "two words", ".", "..", "x" * 250)
 
 REQUIREMENTS: Final = (
@@ -192,7 +199,16 @@ REQUIREMENTS: Final = (
                 DescribeTopicPartitions(("trial-none",)),
                 *rejections.BAD_CURSORS,
             ),
-            judges("topics", "topic_ids", "internal", "listed", "partitions", "next", of=DescribeTopicPartitions)
+            judges(
+                "topics",
+                "topic_ids",
+                "internal",
+                "listed",
+                "partitions",
+                "leader_epochs",
+                "next",
+                of=DescribeTopicPartitions,
+            )
             | judges("errors", of=RawRequest),
             cost=3,
         ),
@@ -235,13 +251,13 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="DescribeQuorum of the metadata partition returns, through any broker, a leader that is one of the "
         "voters, its epoch and a high watermark. The high watermark and the log end offsets of the other voters are "
-        "not above the leader's log end offset. No observer is a voter. "
-        "Any other partition returns UNKNOWN_TOPIC_OR_PARTITION.",
-        sources=(sources.KIP_595,),
+        "not above the leader's log end offset. Each broker is a voter or an observer, and listed once; the addresses "
+        "of the response (since v2) are those of the voters. Any other partition returns UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_595, sources.KIP_853),
         check=sequential(
             script(
-                st.builds(On, _BROKERS, st.just(DescribeQuorum())),
-                *(On(broker, DescribeQuorum()) for broker in (1, 2, 3)),
+                _BROKERS.map(_quorum),
+                *map(_quorum, (1, 2, 3)),
                 DescribeQuorum("trial-none"),
             ),
             judges(
@@ -250,7 +266,9 @@ REQUIREMENTS: Final = (
                 "has_epoch",
                 "high_watermark_is_reached",
                 "leader_log_is_longest",
-                "observers_vote",
+                "listed_twice",
+                "every_broker",
+                "nodes_vote",
                 of=DescribeQuorum,
             ),
             cost=5,

@@ -9,7 +9,14 @@ from typing import Any, Final
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import ApiKey, BrokerSetting, RawRequest, Step
+from conformance.sequential.steps import (
+    ApiKey,
+    BrokerSetting,
+    InitProducerId,
+    ListTransactions,
+    RawRequest,
+    Step,
+)
 from conformance.sequential.strategies import script
 
 _JOIN: Final = {
@@ -42,7 +49,35 @@ def _requirement(id_: str, text: str, promised_by: tuple[Source, ...], *steps: S
     return Requirement(id=id_, level=Level.MUST, text=text, sources=promised_by, check=check)
 
 
+_ID: Final = "trial"
+_OTHER_STATES: Final = ("Ongoing", "PrepareCommit", "CompleteAbort")
+_LISTED: Final = (
+    ListTransactions(),
+    *(ListTransactions(states=states) for states in (("Empty",), _OTHER_STATES)),
+    *(ListTransactions(producers=producers) for producers in ((0,), (1,))),
+)
+
 REQUIREMENTS: Final = (
+    Requirement(
+        id="transactions/initial-state-is-listed",
+        level=Level.MUST,
+        text="InitProducerId with a new transactional id returns a producer id at epoch 0, and each time after that "
+        "the same one at the next epoch. The coordinator lists the transactional id with this producer and the state "
+        "Empty; with filters of ListTransactions only if they include the state or the producer.",
+        sources=(sources.KIP_664, sources.KIP_98, sources.KIP_360),
+        check=sequential(
+            script(
+                ListTransactions(),
+                InitProducerId(transactional_id=_ID),
+                InitProducerId(),
+                *_LISTED,
+                InitProducerId(transactional_id=_ID),
+                *_LISTED,
+            ),
+            judges("error", "producer", "producer_epoch", of=InitProducerId)
+            | judges("error", "listed", "state", "producer", of=ListTransactions),
+        ),
+    ),
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
         "JoinGroup with a session timeout below group.min.session.timeout.ms or above group.max.session.timeout.ms "

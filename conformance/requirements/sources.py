@@ -187,6 +187,11 @@ KIP_322: Final = _kip(
 KIP_339: Final = _kip(
     339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
 )
+KIP_345: Final = _kip(
+    345,
+    "Introduce static membership protocol to reduce consumer rebalances",
+    "KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances",
+)
 KIP_394: Final = _kip(
     394,
     "Require member.id for initial join group request",
@@ -211,6 +216,12 @@ KIP_482: Final = _kip(
     "The Kafka Protocol should Support Optional Tagged Fields",
     "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
 )
+KIP_496: Final = _kip(
+    496, "Administrative API to delete consumer offsets", "KIP-496%3A+Administrative+API+to+delete+consumer+offsets"
+)
+KIP_518: Final = _kip(
+    518, "Allow listing consumer groups per state", "KIP-518%3A+Allow+listing+consumer+groups+per+state"
+)
 KIP_534: Final = _kip(
     534,
     "Retain tombstones and transaction markers for approximately delete.retention.ms milliseconds",
@@ -230,12 +241,23 @@ KIP_595: Final = _kip(
     595, "A Raft Protocol for the Metadata Quorum", "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 )
 KIP_631: Final = _kip(631, "The Quorum-based Kafka Controller", "KIP-631%3A+The+Quorum-based+Kafka+Controller")
+KIP_664: Final = _kip(
+    664,
+    "Provide tooling to detect and abort hanging transactions",
+    "KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions",
+)
 KIP_700: Final = _kip(700, "Add Describe Cluster API", "KIP-700%3A+Add+Describe+Cluster+API")
 KIP_709: Final = _kip(
     709,
     "Extend OffsetFetch requests to accept multiple group ids",
     "KIP-709%3A+Extend+OffsetFetch+requests+to+accept+multiple+group+ids",
 )
+KIP_848: Final = _kip(
+    848,
+    "The Next Generation of the Consumer Rebalance Protocol",
+    "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol",
+)
+KIP_853: Final = _kip(853, "KRaft Controller Membership Changes", "KIP-853%3A+KRaft+Controller+Membership+Changes")
 KIP_860: Final = _kip(
     860,
     "Add client-provided option to guard against replication factor change during partition reassignments",

@@ -219,6 +219,7 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
         "listed": tuple((name, int(part.partition_index)) for name, topic in topics for part in topic.partitions),
         "next": None if cursor is None else (symbols.script_name(cursor.topic_name), int(cursor.partition_index)),
         "partitions": tuple(partition_state(part, symbols) for _, topic in topics for part in topic.partitions),
+        "leader_epochs": tuple(int(part.leader_epoch) for _, topic in topics for part in topic.partitions),
     }
 
 
@@ -252,14 +253,24 @@ def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
     if error_of(partition.error_code) != "NONE":
         return {"error": error_of(partition.error_code)}
     voters = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}
-    return {
+    listed = Counter(map(_replica, (*partition.current_voters, *partition.observers)))
+    values = {
         "error": "NONE",
         "leader_is_voter": int(partition.leader_id) in voters,
         "has_epoch": int(partition.leader_epoch) > 0,
         "high_watermark_is_reached": 0 < int(partition.high_watermark) <= voters.get(int(partition.leader_id), 0),
         "leader_log_is_longest": max(voters.values(), default=0) <= voters.get(int(partition.leader_id), 0),
-        "observers_vote": any(int(observer.replica_id) in voters for observer in partition.observers),
+        "listed_twice": tuple(sorted(broker for (broker, _), count in listed.items() if count > 1)),
+        "every_broker": {broker for broker, _ in listed}.issuperset(symbols.brokers),
     }
+    if hasattr(response, "nodes"):
+        values["nodes_vote"] = sorted(voters) == sorted(int(node.node_id) for node in response.nodes)
+    return values
+
+
+def _replica(state: Any) -> tuple[int, Any]:
+    """Return the id of a voter or an observer and, in the versions that have it, of its directory (KIP-853)."""
+    return int(state.replica_id), getattr(state, "replica_directory_id", None)
 
 
 def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Response:

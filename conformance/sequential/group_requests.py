@@ -13,6 +13,7 @@ from conformance.sequential.steps import (
     LeaveGroup,
     ListGroups,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     Step,
     SyncGroup,
@@ -47,13 +48,17 @@ def _offset_fetch(step: OffsetFetch, names: Names) -> dict[str, Any]:
     return {"group_id": group, "topics": topics, "groups": [{"group_id": group, "topics": topics}]}
 
 
+def _offset_delete(step: OffsetDelete, names: Names) -> dict[str, Any]:
+    return {"group_id": names.real(step.group), "topics": [one_topic(step, names, {})]}
+
+
 def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
     return {
         "group_id": names.real(step.group),
         "session_timeout": milliseconds(_TIMEOUT_MS),
         "rebalance_timeout": milliseconds(_TIMEOUT_MS),
         "member_id": names.member_id(step.member),
-        "group_instance_id": None,
+        "group_instance_id": None if step.instance is None else names.real(step.instance),
         "protocol_type": PROTOCOL_TYPE,
         "protocols": [{"name": name, "metadata": metadata} for name, metadata in step.protocols],
         "reason": None,
@@ -84,11 +89,11 @@ def _leave_group(step: LeaveGroup, names: Names) -> dict[str, Any]:
 
 
 def _describe_group(step: DescribeGroup, names: Names) -> dict[str, Any]:
-    return {"groups": (names.real(step.group),), "include_authorized_operations": False}
+    return {"groups": (names.real(step.group),), "include_authorized_operations": step.with_operations}
 
 
-def _list_groups(_step: ListGroups, _names: Names) -> dict[str, Any]:
-    return {"states_filter": (), "types_filter": ()}
+def _list_groups(step: ListGroups, _names: Names) -> dict[str, Any]:
+    return {"states_filter": step.states, "types_filter": step.types}
 
 
 def _delete_group(step: DeleteGroup, names: Names) -> dict[str, Any]:
@@ -98,6 +103,7 @@ def _delete_group(step: DeleteGroup, names: Names) -> dict[str, Any]:
 REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
     OffsetCommit: (ApiKey.OFFSET_COMMIT, _offset_commit),
     OffsetFetch: (ApiKey.OFFSET_FETCH, _offset_fetch),
+    OffsetDelete: (ApiKey.OFFSET_DELETE, _offset_delete),
     JoinGroup: (ApiKey.JOIN_GROUP, _join_group),
     SyncGroup: (ApiKey.SYNC_GROUP, _sync_group),
     Heartbeat: (ApiKey.HEARTBEAT, _in_generation),

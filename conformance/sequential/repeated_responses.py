@@ -1,7 +1,8 @@
 """Comparison of the responses to a request that is sent several times, in each version and to each broker.
 
 A response is compared field by field. The elements of a list are matched by their names or ids, since their order has
-no meaning. A field that a version lacks is not compared, and neither are the fields that may vary, such as times.
+no meaning. A field that a version lacks is not compared, and neither are the fields that may vary, such as times, and
+groups of other clients, which may change at any time.
 """
 
 from collections import Counter
@@ -53,7 +54,7 @@ def _values(value: Any, path: str, varying: Collection[str], symbols: Symbols) -
                 inner = f"{path}.{item.name}" if path else item.name
                 yield from _values(getattr(value, item.name), inner, varying, symbols)
     elif isinstance(value, tuple) and any(map(is_dataclass, value)):
-        elements = _by_key(value, symbols)
+        elements = _by_key([each for each in value if not _is_other_group(each, symbols)], symbols)
         yield path, tuple(sorted(elements))
         for key, element in elements.items():
             yield from _values(element, f"{path}[{key}]", varying, symbols)
@@ -61,6 +62,11 @@ def _values(value: Any, path: str, varying: Collection[str], symbols: Symbols) -
         yield path, value if path.endswith(_ORDERED) else tuple(sorted(value))
     else:
         yield path, value
+
+
+def _is_other_group(element: Any, symbols: Symbols) -> bool:
+    group = getattr(element, "group_id", None)
+    return group is not None and symbols.script_name(group) is None
 
 
 def _by_key(elements: Sequence[Any], symbols: Symbols) -> Mapping[str, Any]:

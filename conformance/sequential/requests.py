@@ -9,7 +9,13 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from conformance.sequential import admin_requests, group_requests
-from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
+from conformance.sequential.layout import (
+    REQUEST_TIMEOUT_MS,
+    Names,
+    build,
+    milliseconds,
+    one_topic,
+)
 from conformance.sequential.steps import (
     Batch,
     Broker,
@@ -17,10 +23,12 @@ from conformance.sequential.steps import (
     DeleteRecords,
     DeleteTopic,
     DeleteTopicById,
+    DescribeProducers,
     Fetch,
     Flaw,
     InitProducerId,
     ListOffsets,
+    ListTransactions,
     Metadata,
     MetadataById,
     OffsetForLeaderEpoch,
@@ -168,8 +176,17 @@ def _delete_records(step: DeleteRecords, names: Names) -> dict[str, Any]:
     return {"topics": topics, "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
 
 
-def _init_producer_id(_step: InitProducerId, _names: Names) -> dict[str, Any]:
-    return {"transactional_id": None, "transaction_timeout": milliseconds(60_000)}
+def _describe_producers(step: DescribeProducers, names: Names) -> dict[str, Any]:
+    return {"topics": [{"name": names.real(step.topic), "partition_indexes": (step.partition,)}]}
+
+
+def _init_producer_id(step: InitProducerId, names: Names) -> dict[str, Any]:
+    transactional_id = None if step.transactional_id is None else names.real(step.transactional_id)
+    return {"transactional_id": transactional_id, "transaction_timeout": milliseconds(60_000)}
+
+
+def _list_transactions(step: ListTransactions, names: Names) -> dict[str, Any]:
+    return {"state_filters": step.states, "producer_id_filters": tuple(map(names.producer_id, step.producers))}
 
 
 def _create_topic(step: CreateTopic, names: Names) -> dict[str, Any]:
@@ -225,6 +242,8 @@ _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[s
     ListOffsets: (ApiKey.LIST_OFFSETS, _list_offsets),
     OffsetForLeaderEpoch: (ApiKey.OFFSET_FOR_LEADER_EPOCH, _offset_for_leader_epoch),
     DeleteRecords: (ApiKey.DELETE_RECORDS, _delete_records),
+    DescribeProducers: (ApiKey.DESCRIBE_PRODUCERS, _describe_producers),
+    ListTransactions: (ApiKey.LIST_TRANSACTIONS, _list_transactions),
     InitProducerId: (ApiKey.INIT_PRODUCER_ID, _init_producer_id),
     CreateTopic: (ApiKey.CREATE_TOPICS, _create_topic),
     DeleteTopic: (ApiKey.DELETE_TOPICS, _delete_topic),

@@ -26,6 +26,10 @@ NO_OPERATIONS: Final = -(2**31)
 """Value of `authorized_operations` if the request did not include them (KIP-430)."""
 DESCRIBE: Final = 1 << 8
 """Bit of `AclOperation.DESCRIBE` in `authorized_operations`."""
+DEAD: Final = "Dead"
+"""State of a group that does not exist."""
+CLASSIC: Final = "classic"
+"""Type of a group whose members use JoinGroup and SyncGroup (KIP-848)."""
 INVALID_FIELDS: Final = "invalid_fields"
 """Field that is present if a response has fields that break a rule of `field_rules`."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})

@@ -29,9 +29,11 @@ from conformance.sequential.steps import (
     DeleteRecords,
     DeleteTopic,
     DeleteTopicById,
+    DescribeProducers,
     Fetch,
     InitProducerId,
     ListOffsets,
+    ListTransactions,
     Metadata,
     MetadataById,
     OffsetForLeaderEpoch,
@@ -169,6 +171,32 @@ def _init_producer_id(_step: InitProducerId, response: Any, symbols: Symbols) ->
     }
 
 
+def _describe_producers(step: DescribeProducers, response: Any, symbols: Symbols) -> Response:
+    """Return each producer with its epoch, its last sequence number and timestamp, and its transaction."""
+    partition = only_partition(step, response.topics, symbols)
+    producers = (
+        (
+            symbols.producer(int(each.producer_id)),
+            int(each.producer_epoch),
+            int(each.last_sequence),
+            int(each.last_timestamp),
+            int(each.current_txn_start_offset),
+        )
+        for each in partition.active_producers
+    )
+    return {"error": error_of(partition.error_code), "producers": tuple(sorted(producers))}
+
+
+def _list_transactions(step: ListTransactions, response: Any, symbols: Symbols) -> Response:
+    """Return the number of entries of the transactional id, and its state and producer if there is one."""
+    states = response.transaction_states
+    found = [each for each in states if symbols.script_name(each.transactional_id) == step.transactional_id]
+    values = {"error": error_of(response.error_code), "listed": len(found)}
+    if len(found) != 1:
+        return values
+    return {**values, "state": found[0].transaction_state, "producer": symbols.producer(int(found[0].producer_id))}
+
+
 def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Response:
     if len(response.topics) != 1:
         return {"malformed": f"{len(response.topics)} topics in the response, where one was requested"}
@@ -186,10 +214,32 @@ def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Respons
     return values
 
 
-def _delete_topic(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _delete_topic(step: DeleteTopic | DeleteTopicById, response: Any, symbols: Symbols) -> Response:
     if len(response.responses) != 1:
         return {"malformed": f"{len(response.responses)} topics in the response, where one was requested"}
-    return {"error": error_of(response.responses[0].error_code)}
+    (deleted,) = response.responses
+    if isinstance(step, DeleteTopic):
+        is_requested = _has_name(step, deleted, symbols)
+    else:
+        is_requested = _has_id(step, deleted, symbols)
+    if not is_requested:
+        return {"malformed": "the response has another topic than the requested one"}
+    return {"error": error_of(deleted.error_code)}
+
+
+def _has_name(step: DeleteTopic, deleted: Any, symbols: Symbols) -> bool:
+    """Whether a response has the requested name, and no id of another topic. Before KRaft, it may have no id."""
+    known, returned = symbols.topic_id(step.topic), getattr(deleted, "topic_id", None)
+    has_other_id = returned is not None and 0 not in {known.int, returned.int} and returned != known
+    return bool(deleted.name == symbols.real(step.topic)) and not has_other_id
+
+
+def _has_id(step: DeleteTopicById, deleted: Any, symbols: Symbols) -> bool:
+    """Whether a response has the requested id, and no name of another topic."""
+    requested = symbols.nth_topic_id(step.topic_id)
+    name = symbols.name_of_topic(requested)
+    has_other_name = bool(name and deleted.name) and deleted.name != symbols.real(str(name))
+    return bool(deleted.topic_id == requested) and not has_other_name
 
 
 def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
@@ -252,6 +302,8 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]
     ListOffsets: _list_offsets,
     OffsetForLeaderEpoch: _offset_for_leader_epoch,
     DeleteRecords: _delete_records,
+    DescribeProducers: _describe_producers,
+    ListTransactions: _list_transactions,
     InitProducerId: _init_producer_id,
     CreateTopic: _create_topic,
     DeleteTopic: _delete_topic,

@@ -21,7 +21,6 @@ from conformance.sequential.steps import (
     TOPIC,
     CreateTopic,
     DeleteTopic,
-    ListGroups,
     ListOffsets,
     Metadata,
     OffsetFetch,
@@ -57,6 +56,7 @@ _GROUP_REQUESTS: Final = frozenset(
         ApiKey.LEAVE_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
         ApiKey.DELETE_GROUPS,
         ApiKey.OFFSET_DELETE,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -147,9 +147,10 @@ class Routing:
         key = requests.api_key(step)
         if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
             self._require(key)  # a coordinator of an API that is not offered may never be found
-        if key in _GROUP_REQUESTS or isinstance(step, ListGroups):
+        if key in _GROUP_REQUESTS:
             return self._coordinator(getattr(step, "group", TOPIC))
-        if key in _TRANSACTION_REQUESTS or (isinstance(step, RawRequest) and step.fields.get("transactional_id")):
+        raw_id = step.fields.get("transactional_id") if isinstance(step, RawRequest) else None
+        if key in _TRANSACTION_REQUESTS or raw_id or getattr(step, "transactional_id", None):
             return self._transaction_coordinator(TOPIC)
         if key in _PARTITION_STEPS:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))

@@ -21,6 +21,7 @@ from conformance.sequential import admin_responses, config_resources, described_
 from conformance.sequential.connections import Connections, TargetDown, shared_versions
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
+from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.repeated_responses import Returned, differing
@@ -41,6 +42,8 @@ from conformance.sequential.steps import (
     Eventually,
     KillAndRestart,
     ListConfigResources,
+    ListedGroups,
+    ListGroups,
     ListOffsets,
     LongPoll,
     On,
@@ -142,12 +145,14 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
-            case UseDefaults() | UseSettings() | ListConfigResources() | Placement() | Repeated():
+            case UseDefaults() | UseSettings() | ListConfigResources() | Placement() | Repeated() | ListedGroups():
                 return self._compare(step)
             case _:
                 return self._send(step)
 
-    def _compare(self, step: UseDefaults | UseSettings | ListConfigResources | Placement | Repeated) -> Response:
+    def _compare(
+        self, step: UseDefaults | UseSettings | ListConfigResources | Placement | Repeated | ListedGroups
+    ) -> Response:
         match step:
             case UseDefaults():
                 return self._use_defaults(step)
@@ -160,6 +165,8 @@ class ScriptRun:
                 clients = (self._connections.client(node.id) for node in self._connections.nodes)
                 found = (text for client in clients for text in config_resources.differences(client, metrics))
                 return {"differences": tuple(dict.fromkeys(found))}
+            case ListedGroups():
+                return self._describe_listed_groups(step)
             case Placement():
                 return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
 
@@ -354,6 +361,18 @@ class ScriptRun:
         responses = (normalise(step.request, each.response, self._symbols) for each in returned)
         errors = {error for response in responses for error in response["errors"]} - {"NONE"}
         return {"errors": tuple(sorted(errors)), "differing": differing(returned, step.varying, self._symbols)}
+
+    def _describe_listed_groups(self, step: ListedGroups) -> Response:
+        """List the groups of each broker, and describe them by a request to the same broker."""
+        self._routing.destination(ListGroups(step.group))  # waits for a coordinator that is loading
+        returned = []
+        for node in self._connections.nodes:
+            client = self._connections.client(node.id)
+            listed = client.request(self._routing.message(ListGroups(step.group), client))
+            request = client.schema_for(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest
+            groups = {"groups": to_describe(listed), "include_authorized_operations": False}
+            returned.append((listed, client.request(build(request, groups))))
+        return listed_groups(step, returned, self._symbols)
 
     def _versions(self, client: RawClient, request: RawRequest) -> list[int]:
         """Return the shared versions up to that of the request."""

@@ -501,6 +501,7 @@ _VARIED: dict[ApiKey, tuple[str, Callable[[Any], Any]]] = {
     ApiKey.OFFSET_FETCH: ("groups.topics.partitions.metadata", lambda _: "other"),
     ApiKey.DESCRIBE_CONFIGS: ("results.configs.read_only", lambda read_only: not read_only),
     ApiKey.DESCRIBE_LOG_DIRS: ("results.topics.partitions.partition_size", _one_more),
+    ApiKey.LIST_CONFIG_RESOURCES: ("error_code", lambda _: ErrorCode.unknown_server_error),
 }
 """For each API of the reference broker that only reads: the path to a value, and another value."""
 
@@ -514,6 +515,8 @@ _OF_MEMBERS = (
     "groups/member-commits-in-its-generation",
     "groups/member-that-left-is-unknown",
     "groups/state-is-described",
+    "consistency/describe-groups",
+    "consistency/list-groups",
 )
 _MEMBER_APIS = (
     ApiKey.JOIN_GROUP,
@@ -538,8 +541,12 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
     "groups/state-is-described": ApiKey.DESCRIBE_GROUPS,
+    "transactions/initial-state-is-listed": ApiKey.LIST_TRANSACTIONS,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
+    "groups/deleted-offsets-are-removed": ApiKey.OFFSET_DELETE,
+    "idempotence/active-producers-are-described": ApiKey.DESCRIBE_PRODUCERS,
+    "consistency/describe-client-quotas": ApiKey.ALTER_CLIENT_QUOTAS,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
     "quotas/bad-change-is-rejected": ApiKey.ALTER_CLIENT_QUOTAS,
     "quotas/exceeded-quota-throttles": ApiKey.ALTER_CLIENT_QUOTAS,
@@ -562,6 +569,9 @@ TAMPERINGS: dict[str, Planted] = {
         for id_, key in NOT_ON_REFERENCE.items()
     },
     **dict.fromkeys(_OF_MEMBERS, Planted(pretended(ErrorCode.unknown_server_error, *_MEMBER_APIS))),
+    "consistency/describe-client-quotas": Planted(
+        pretended(ErrorCode.unknown_server_error, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_CLIENT_QUOTAS)
+    ),
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),

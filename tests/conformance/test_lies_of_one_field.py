@@ -16,7 +16,14 @@ from conformance.registry import REQUIREMENTS
 from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
-from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api, with_errors
+from tests.conformance.tampering_proxy import (
+    Tampering,
+    TamperingProxy,
+    altered,
+    altered_responses,
+    api,
+    with_errors,
+)
 from tests.conformance.tamperings import (
     described_as,
     every_second_response,
@@ -391,6 +398,34 @@ LIES = {
     "log end of a voter": Lie(
         "metadata/quorum-is-described", _voter_ahead, "leader_log_is_longest was False, not True"
     ),
+    "addresses of voters": Lie(
+        "metadata/quorum-is-described", whole("DescribeQuorum", nodes=()), "nodes_vote was False, not True"
+    ),
+    "repeated voter": Lie(
+        "metadata/quorum-is-described",
+        partitions_described("DescribeQuorum", lambda part: replace(part, current_voters=part.current_voters * 2)),
+        "listed_twice was (",
+    ),
+    "leader epoch of a described topic": Lie(
+        "metadata/partitions-are-paged",
+        partitions_described("DescribeTopicPartitions", lambda part: replace(part, leader_epoch=7)),
+        "leader_epochs was (7",
+    ),
+    "group of fetched offsets": Lie(
+        "groups/commit-is-read-back",
+        _in_version("OffsetFetch", 9, "groups.group_id", lambda _: "another"),
+        "OffsetFetch: malformed response: the response has other groups than the requested one",
+    ),
+    "name of a deleted topic": Lie(
+        "admin/deleted-topic-is-gone",
+        altered_responses("DeleteTopics", lambda _, part: replace(part, name="another")),
+        "DeleteTopic: malformed response: the response has another topic than the requested one",
+    ),
+    "id of a deleted topic": Lie(
+        "admin/topics-are-deleted-by-id",
+        altered_responses("DeleteTopics", same_topic_id),
+        "DeleteTopicById: malformed response: the response has another topic than the requested one",
+    ),
     "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
@@ -606,6 +641,45 @@ def _without_assignment(request: Any, forward: Any) -> Any:
     return altered(response, "groups.members", lambda each: replace(each, member_assignment=b""))
 
 
+def _unfiltered(*filters: str) -> Tampering:
+    """Return a tampering that ignores these filters of ListGroups and ListTransactions."""
+
+    def tamper(request: Any, forward: Any) -> Any:
+        is_listing = api(request) in {"ListGroups", "ListTransactions"}
+        known = [name for name in filters if is_listing and hasattr(request, name)]
+        return forward(replace(request, **dict.fromkeys(known, ())))
+
+    return tamper
+
+
+def _lists_another_group(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "ListGroups" or not response.groups:
+        return response
+    return replace(response, groups=(*response.groups, replace(response.groups[-1], group_id="another")))
+
+
+def _left_as_another_instance(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "LeaveGroup":
+        return response
+    return altered(response, "members", lambda each: replace(each, group_instance_id="x"))
+
+
+def _producers(field: str) -> Tampering:
+    """Return a tampering that adds 1 to a number of each described producer."""
+    return _in_version("DescribeProducers", 0, f"topics.partitions.active_producers.{field}", lambda n: type(n)(n + 1))
+
+
+def _offsets_stay(request: Any, forward: Any) -> Any:
+    """Respond to OffsetDelete without deleting the offsets that the group has committed."""
+    if api(request) != "OffsetDelete":
+        return forward(request)
+    response = forward(altered(request, "topics.partitions.partition_index", lambda index: type(index)(index + 1000)))
+    index = request.topics[0].partitions[0].partition_index
+    return with_errors(altered(response, "topics.partitions.partition_index", lambda _: index), ErrorCode.none)
+
+
 def _deletes_no_group(request: Any, forward: Any) -> Any:
     """Respond to DeleteGroups as if each group had been deleted."""
     if api(request) != "DeleteGroups":
@@ -616,6 +690,7 @@ def _deletes_no_group(request: Any, forward: Any) -> Any:
     return replace(response, results=named)
 
 
+_TRANSACTIONS = "transactions/initial-state-is-listed"
 _LEADS, _COMMITS, _LEAVES, _STATE = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
@@ -653,6 +728,70 @@ LIES_ABOUT_MEMBERS = {
         _STATE, _each("groups", "ListGroups", protocol_type="x"), "ListGroups: protocol_type was x, not kafkatrial"
     ),
     "unlisted group": Lie(_STATE, whole("ListGroups", groups=()), "ListGroups: listed was 0, not 1"),
+    "listed type": Lie(
+        _STATE, _each("groups", "ListGroups", group_type="consumer"), "ListGroups: type was consumer, not classic"
+    ),
+    "state filter": Lie(_STATE, _unfiltered("states_filter"), "ListGroups: listed was 1, not 0"),
+    "type filter": Lie(_STATE, _unfiltered("types_filter"), "ListGroups: listed was 1, not 0"),
+    "added group": Lie(_STATE, _lists_another_group, "ListedGroups: not_described was ('another',), not ()"),
+    "client id": Lie(
+        _STATE,
+        _each("groups.members", "DescribeGroups", client_id="x"),
+        "DescribeGroup: clients was (('x', True),), not (('kafkatrial', True),)",
+    ),
+    "client host": Lie(
+        _STATE, _each("groups.members", "DescribeGroups", client_host="x"), "DescribeGroup: clients was (('kafkatrial',"
+    ),
+    "described instance": Lie(
+        _STATE, _each("groups.members", "DescribeGroups", group_instance_id="x"), "DescribeGroup: instances was ('x',)"
+    ),
+    "instance": Lie(
+        _LEADS, _each("members", "JoinGroup", group_instance_id="x"), "JoinGroup: instances was ('x',), not ("
+    ),
+    "instance that left": Lie(_LEAVES, _left_as_another_instance, "other members than the one that leaves"),
+    "operations": Lie(
+        _STATE, _each("groups", "DescribeGroups", authorized_operations=8), "DescribeGroup: operations was 8, without "
+    ),
+    "protocol type of an empty group": Lie(
+        _STATE, _each("groups", "DescribeGroups", protocol_type="kafkatrial"), "protocol_type was kafkatrial, not "
+    ),
+    "member in one version": Lie(
+        "consistency/describe-groups",
+        _in_version("DescribeGroups", 4, "groups.members.client_id", lambda _: "x"),
+        "].client_id was 'kafkatrial' in v0 of broker 1, ",
+    ),
+    "listed group in one version": Lie(
+        "consistency/list-groups",
+        _in_version("ListGroups", 3, "groups.protocol_type", lambda _: "x"),
+        "groups[trial].protocol_type was 'kafkatrial' in v0 of broker 1, 'x' in v3 of broker 1",
+    ),
+    "last sequence": Lie(
+        "idempotence/active-producers-are-described",
+        _producers("last_sequence"),
+        "DescribeProducers: producers was (",
+    ),
+    "last timestamp": Lie(
+        "idempotence/active-producers-are-described",
+        _producers("last_timestamp"),
+        "DescribeProducers: producers was (",
+    ),
+    "deleted offset": Lie(
+        "groups/deleted-offsets-are-removed",
+        _offsets_stay,
+        "committed_offset was ",
+    ),
+    "producer of a transaction": Lie(
+        _TRANSACTIONS,
+        _in_version("ListTransactions", 2, "transaction_states.producer_id", lambda id_: type(id_)(id_ + 1000)),
+        "ListTransactions: producer was ",
+    ),
+    "listed states": Lie(_TRANSACTIONS, _unfiltered("state_filters"), "ListTransactions: listed was 1, not 0"),
+    "listed producers": Lie(_TRANSACTIONS, _unfiltered("producer_id_filters"), "ListTransactions: listed was 1, not 0"),
+    "quota in one version": Lie(
+        "consistency/describe-client-quotas",
+        _in_version("DescribeClientQuotas", 0, "entries.values.value", lambda value: type(value)(value + 1)),
+        ".value was 6001.0 in v0 of broker 1, 6000.0 in v1 of broker 1",
+    ),
     "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
     "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
 }

@@ -162,6 +162,7 @@ def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitio
         "topic_ids": tuple(cluster.topics[name].id if name in cluster.topics else None for name, _ in topics),
         "internal": False,
         "listed": tuple(listed),
+        "leader_epochs": tuple(partition.leader_epoch for partition in partitions),
         "next": following,
     }
     return described if _chosen_by_cluster(partitions) else {**described, "partitions": _listed_states(cluster, listed)}
@@ -191,7 +192,9 @@ def describe_quorum(_cluster: ModelCluster, step: DescribeQuorum) -> Expectation
         "has_epoch": True,
         "high_watermark_is_reached": True,
         "leader_log_is_longest": True,
-        "observers_vote": False,
+        "listed_twice": (),
+        "every_broker": True,
+        "nodes_vote": True,
     }
 
 

@@ -134,6 +134,10 @@ class Group:
     generation: int = 0
     protocols: tuple[tuple[str, bytes], ...] = ()
     """Name and metadata of each protocol of the member."""
+    instance: str | None = None
+    """Group instance id of the member, if it is a static member (KIP-345)."""
+    protocol_type: str = ""
+    """Type of the protocols of the first member; empty before it joins."""
     assignment: bytes | None = None
     """Assignment of the member; None from the beginning of a generation until the leader sends it."""
 
@@ -147,6 +151,8 @@ class ModelCluster:
     """Number of assigned topic ids."""
     producers: int = 0
     """Number of assigned producer ids."""
+    transactional_ids: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Producer and its epoch by transactional id."""
     quotas: dict[tuple[str, str | None], dict[str, int]] = field(default_factory=dict)
     """Quotas by client id, user and name; the user is None for the quotas of every user."""
     members: int = 0

@@ -1,4 +1,4 @@
-"""Model of OffsetCommit and OffsetFetch (`OffsetMetadataManager`, KIP-211, KIP-320)."""
+"""Model of group offsets (`OffsetMetadataManager`, KIP-211, KIP-320), and of the state of groups."""
 
 from typing import Final
 
@@ -6,15 +6,20 @@ from conformance.sequential.expectation import Expectation, OneOf
 from conformance.sequential.model.cluster import CommittedOffset, Group, ModelCluster
 from conformance.sequential.model.members import UNKNOWN_MEMBER, generation_error
 from conformance.sequential.model.unknown import BY_ID_SINCE, unknown_partition
+from conformance.sequential.response import CLASSIC, DEAD
 from conformance.sequential.steps import (
-    PROTOCOL_TYPE,
     DeleteGroup,
     DescribeGroup,
+    ListedGroups,
     ListGroups,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
 )
+from fixtures.clients.requests import CLIENT_ID
 
+_NOT_DEAD_SINCE: Final = 6
+"""First version of DescribeGroups in which a group may not be found (KIP-1043)."""
 _GROUP_NOT_FOUND_SINCE: Final = 9
 """First version of OffsetCommit in which a group may not be found (KIP-848)."""
 _NO_GENERATION: Final = "ILLEGAL_GENERATION"
@@ -77,6 +82,16 @@ def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
     }
 
 
+def offset_delete(cluster: ModelCluster, step: OffsetDelete) -> Expectation:
+    """Delete the last commit of a group without members, if there is one; its other commits stay (KIP-496)."""
+    if not _exists(cluster, step.group):
+        return {"error": "GROUP_ID_NOT_FOUND"}
+    if cluster.partition(step.topic, step.partition) is None:
+        return {"error": unknown_partition(cluster, step)}
+    cluster.committed.pop((step.group, cluster.topics[step.topic].id, step.partition), None)
+    return {"error": "NONE"}
+
+
 def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, int], ...]:
     """Return topic, partition and offset of each commit of the group."""
     names = {topic.id: name for name, topic in cluster.topics.items()}
@@ -90,28 +105,55 @@ def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, i
 
 
 def describe_group(cluster: ModelCluster, step: DescribeGroup) -> Expectation:
-    """Return the state of the group, and its member; metadata and assignment only once it is stable."""
+    """Return the state of the group, and its member; protocol, metadata and assignment only once it is stable."""
+    if not _exists(cluster, step.group):
+        return _not_found(step)
     group = cluster.groups.get(step.group, Group())
+    described = {
+        "error": "NONE",
+        "state": _state(group),
+        "protocol_type": group.protocol_type,
+        "operations": step.with_operations,
+    }
     if group.member is None:
-        return {"error": "NONE", "state": _state(group), "members": ()}
+        return {**described, "protocol": "", "members": ()}
     protocol, metadata = group.protocols[0]
     is_stable = group.assignment is not None
     return {
-        "error": "NONE",
-        "state": _state(group),
-        "protocol_type": PROTOCOL_TYPE,
+        **described,
         "protocol": protocol if is_stable else "",
         "members": ((group.member, metadata if is_stable else b"", group.assignment or b""),),
+        "clients": ((CLIENT_ID, True),),
+        "instances": (group.instance,),
     }
 
 
+def _not_found(step: DescribeGroup) -> Expectation:
+    """Return the response about a group that does not exist: it is dead, or there is an error since v6 (KIP-1043)."""
+    if step.version is not None and step.version < _NOT_DEAD_SINCE:
+        return {"error": "NONE", "state": DEAD, "members": ()}
+    error = OneOf(("NONE", "GROUP_ID_NOT_FOUND"), "in older versions of Kafka or of the API, and since 4.0")
+    return {"error": error, "state": DEAD}
+
+
 def list_groups(cluster: ModelCluster, step: ListGroups) -> Expectation:
-    """List the group with its state, unless it was deleted."""
-    if not _exists(cluster, step.group):
-        return {"error": "NONE", "listed": 0}
+    """List the group with its state, unless it was deleted, or has another state or type than those to list."""
     group = cluster.groups.get(step.group, Group())
-    listed = {"error": "NONE", "listed": 1, "state": _state(group)}
-    return listed if group.member is None else {**listed, "protocol_type": PROTOCOL_TYPE}
+    is_wanted = _state(group) in (step.states or {_state(group)}) and CLASSIC in (step.types or {CLASSIC})
+    if not _exists(cluster, step.group) or not is_wanted:
+        return {"error": "NONE", "listed": 0}
+    return {
+        "error": "NONE",
+        "listed": 1,
+        "state": _state(group),
+        "type": CLASSIC,
+        "protocol_type": group.protocol_type,
+    }
+
+
+def listed_groups(cluster: ModelCluster, step: ListedGroups) -> Expectation:
+    """Return that only the coordinator lists the group, and that each broker describes the groups that it lists."""
+    return {"error": "NONE", "listed": int(_exists(cluster, step.group)), "listed_twice": (), "not_described": ()}
 
 
 def delete_group(cluster: ModelCluster, step: DeleteGroup) -> Expectation:

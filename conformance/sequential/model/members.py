@@ -15,23 +15,26 @@ UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER_ID"
 
 
 def join_group(cluster: ModelCluster, step: JoinGroup) -> Expectation:
-    """Assign an id to a new member, or begin a generation that is led by its only member.
+    """Assign an id to a new member, or begin a generation that is led by its only member, at once if it is static.
 
     A member that joins again before it has sent the assignment remains in the same generation, unless its protocols
     have changed.
     """
     group = cluster.groups.setdefault(step.group, Group())
-    if step.member == "":
-        new, cluster.members = cluster.members, cluster.members + 1
-        group.pending.add(new)
-        return {"error": "MEMBER_ID_REQUIRED", "member": new}
-    if not isinstance(step.member, int) or step.member not in {*group.pending, group.member}:
+    member = step.member
+    if member == "":
+        member, cluster.members = cluster.members, cluster.members + 1
+        group.pending.add(member)
+        if step.instance is None:
+            return {"error": "MEMBER_ID_REQUIRED", "member": member}
+    if not isinstance(member, int) or member not in {*group.pending, group.member}:
         return {"error": UNKNOWN_MEMBER}
     is_repeated = group.member is not None and group.assignment is None and group.protocols == step.protocols
     if not is_repeated:
         group.generation += 1
-    group.pending.discard(step.member)
-    group.member, group.protocols, group.assignment = step.member, step.protocols, None
+    group.pending.discard(member)
+    group.member, group.protocols, group.assignment = member, step.protocols, None
+    group.instance, group.protocol_type = step.instance, PROTOCOL_TYPE
     protocol, metadata = group.protocols[0]
     return {
         "error": "NONE",
@@ -39,6 +42,7 @@ def join_group(cluster: ModelCluster, step: JoinGroup) -> Expectation:
         "leader": group.member,
         "generation": group.generation,
         "members": ((group.member, metadata),),
+        "instances": (group.instance,),
         "skip_assignment": False,
         "protocol_type": PROTOCOL_TYPE,
         "protocol_name": protocol,

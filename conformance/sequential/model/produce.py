@@ -1,4 +1,4 @@
-"""Model of Produce and InitProducerId: which batches are appended, at which offsets, and the errors of the others.
+"""Model of Produce, InitProducerId and DescribeProducers: what is appended, at which offsets, and errors.
 
 The rules are in the order in which Kafka applies them: the request (`KafkaApis`) first, then the batch and its records
 (`LogValidator`), and the producer's sequence (`ProducerAppendInfo`). A rejected batch changes nothing.
@@ -19,13 +19,23 @@ from conformance.sequential.model.cluster import (
 )
 from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.response import ReadRecord
-from conformance.sequential.steps import Batch, Flaw, InitProducerId, Produce
+from conformance.sequential.steps import (
+    Batch,
+    DescribeProducers,
+    Flaw,
+    InitProducerId,
+    ListTransactions,
+    Produce,
+)
 from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
 
 _VALID_ACKS: Final = (-1, 0, 1)
 _MAX_MESSAGE_BYTES: Final = 1_048_588
 """Kafka's default of `max.message.bytes`: 1 MiB plus the 12 bytes that a batch's length does not count."""
 
+_EMPTY: Final = "Empty"
+"""State of a transactional id whose producer has not begun a transaction."""
+_NO_OFFSET: Final = -1
 _WITHOUT_LOG_START: Final = ("CORRUPT_MESSAGE", "INVALID_REQUIRED_ACKS", "MESSAGE_TOO_LARGE")
 """Errors that Kafka returns without the log start offset; with others it depends on where a batch was rejected."""
 
@@ -54,10 +64,42 @@ _ZSTD_SINCE: Final = 7
 """The version of Produce since which batches may be compressed with zstd (KIP-110)."""
 
 
-def init_producer_id(cluster: ModelCluster, _step: InitProducerId) -> Expectation:
-    """Return a new producer id, at epoch 0."""
-    cluster.producers += 1
-    return {"error": "NONE", "producer": cluster.producers - 1, "producer_epoch": 0}
+def init_producer_id(cluster: ModelCluster, step: InitProducerId) -> Expectation:
+    """Return a new producer id, at epoch 0; for a known transactional id, its producer at the next epoch (KIP-98)."""
+    known = cluster.transactional_ids.get(step.transactional_id) if step.transactional_id else None
+    if known is None:
+        known = (cluster.producers, -1)
+        cluster.producers += 1
+    producer, epoch = known
+    if step.transactional_id:
+        cluster.transactional_ids[step.transactional_id] = (producer, epoch + 1)
+    return {"error": "NONE", "producer": producer, "producer_epoch": epoch + 1}
+
+
+def list_transactions(cluster: ModelCluster, step: ListTransactions) -> Expectation:
+    """List the transactional id, unless its state or its producer is none of those to list."""
+    known = cluster.transactional_ids.get(step.transactional_id)
+    if known is None or _EMPTY not in (step.states or {_EMPTY}) or known[0] not in (step.producers or {known[0]}):
+        return {"error": "NONE", "listed": 0}
+    return {"error": "NONE", "listed": 1, "state": _EMPTY, "producer": known[0]}
+
+
+def describe_producers(cluster: ModelCluster, step: DescribeProducers) -> Expectation:
+    """Return the last batch of each producer in the partition; none of them has a transaction (KIP-664)."""
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None:
+        return {"error": unknown_partition(cluster, step)}
+    producers = (
+        (producer, state.epoch, state.recent[-1].last_sequence, _last_timestamp(partition, producer), _NO_OFFSET)
+        for producer, state in partition.producers.items()
+    )
+    return {"error": "NONE", "producers": tuple(sorted(producers))}
+
+
+def _last_timestamp(partition: Partition, producer: int) -> int:
+    """Return the maximum timestamp of the producer's last batch. The timestamps are those of the client."""
+    last = next(batch for batch in reversed(partition.batches) if batch.producer[0] == producer)
+    return max(record.timestamp_ms or 0 for record in last.records)
 
 
 def produce(cluster: ModelCluster, step: Produce) -> Expectation:

@@ -41,6 +41,15 @@ class OffsetFetch(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetDelete(Step):
+    """OffsetDelete of one partition (KIP-496)."""
+
+    group: str = TOPIC
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JoinGroup(Step):
     """JoinGroup, by default of a new member: since version 4, it receives only its id (KIP-394)."""
 
@@ -49,6 +58,8 @@ class JoinGroup(Step):
     """Name and metadata of each protocol that the member supports, the preferred one first."""
     group: str = TOPIC
     version: int | None = None
+    instance: str | None = None
+    """Group instance id. With one, a new member is a static member, and joins with its first request (KIP-345)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +99,33 @@ class DescribeGroup(Step):
 
     group: str = TOPIC
     version: int | None = None
+    with_operations: bool = False
+    """Whether the permitted operations are requested (KIP-430)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListGroups(Step):
-    """ListGroups of the broker that coordinates a group. The response is about this group only."""
+    """ListGroups of the broker that coordinates a group. The response is about this group only.
+
+    :ivar states: states of the groups to list (KIP-518); empty for all.
+    :ivar types: types of the groups to list (KIP-848); empty for all.
+    """
 
     group: str = TOPIC
     version: int | None = None
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroups(Step):
+    """ListGroups of every broker, and DescribeGroups of the groups that a broker lists, sent to the same broker.
+
+    The response has the number of entries of the given group, the groups that are listed twice, and the listed groups
+    that are not described.
+    """
+
+    group: str = TOPIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,29 @@ class DeleteRecords(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeProducers(Step):
+    """DescribeProducers of one partition (KIP-664)."""
+
+    topic: str = TOPIC
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class InitProducerId(Step):
-    """InitProducerId without a transactional id: the script's next producer."""
+    """InitProducerId: the script's next producer, or, with a transactional id, the next epoch of its producer."""
 
     version: int | None = None
+    transactional_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListTransactions(Step):
+    """ListTransactions of the coordinator of a transactional id (KIP-664). The response is about this id only.
+
+    :ivar states: states of the transactions to list; empty for all.
+    :ivar producers: producers whose transactions are listed; empty for all.
+    """
+
+    transactional_id: str = TOPIC
+    states: tuple[str, ...] = ()
+    producers: tuple[int, ...] = ()

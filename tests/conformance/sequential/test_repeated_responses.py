@@ -79,6 +79,20 @@ def test_fields_that_both_versions_have_are_compared(second, found):
     assert compared(New((ONE,)), second) == found
 
 
+@dataclass(frozen=True)
+class Listed:
+    group_id: str
+    group_state: str = "Empty"
+
+
+def test_groups_of_other_clients_are_not_compared():
+    mine, stable = Listed("trial-x"), Listed("trial-x", "Stable")
+    assert compared(Old((mine, Listed("other"))), Old((mine, Listed("another"), Listed("third")))) == ()
+    assert compared(Old((mine,)), Old((stable,))) == (
+        "topics[trial].group_state was 'Empty' in v2 of broker 1, 'Stable' in v2 of broker 2",
+    )
+
+
 def test_a_field_that_may_vary_is_not_compared():
     assert compared(New((ONE,)), New((ONE,), added=8), "added") == ()
 

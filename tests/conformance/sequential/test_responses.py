@@ -12,6 +12,7 @@ from kio.static.constants import EntityType
 
 from conformance.sequential import requests
 from conformance.sequential.admin_responses import placement
+from conformance.sequential.group_responses import listed_groups
 from conformance.sequential.requests import build
 from conformance.sequential.response import NO_OPERATIONS, ReadRecord
 from conformance.sequential.responses import normalise
@@ -23,9 +24,12 @@ from conformance.sequential.steps import (
     CreateTopic,
     DeleteRecords,
     DeleteTopic,
+    DeleteTopicById,
     DescribeCluster,
     DescribeConfigs,
+    DescribeGroup,
     DescribeLogDirs,
+    DescribeProducers,
     DescribeQuorum,
     DescribeTopicPartitions,
     ElectLeaders,
@@ -36,11 +40,15 @@ from conformance.sequential.steps import (
     InitProducerId,
     JoinGroup,
     LeaveGroup,
+    ListedGroups,
+    ListGroups,
     ListOffsets,
     ListReassignments,
+    ListTransactions,
     Metadata,
     MetadataById,
     OffsetCommit,
+    OffsetDelete,
     OffsetFetch,
     OffsetForLeaderEpoch,
     Operation,
@@ -71,6 +79,9 @@ STEPS = [
     SyncGroup("m"),
     Heartbeat("m"),
     LeaveGroup("m"),
+    DescribeGroup(),
+    ListGroups(),
+    OffsetDelete(),
     CreatePartitions(2, assignments=((1,),)),
     AlterReassignment((1,)),
     AlterReassignment(None),
@@ -93,7 +104,9 @@ def kinds(steps):
     return [type(step).__name__ for step in steps]
 
 
-@pytest.mark.parametrize("step", [*STEPS, Metadata(None)], ids=lambda step: repr(step)[:40])
+@pytest.mark.parametrize(
+    "step", [*STEPS, Metadata(None), DescribeProducers(), ListTransactions()], ids=lambda step: repr(step)[:40]
+)
 def test_every_version_of_a_request_can_be_written(step):
     key = requests.api_key(step)
     for version in known_versions(key):
@@ -155,6 +168,16 @@ PARTITION = {
     "is_future_key": False,
     "current_voters": [{"replica_id": 1, "replica_directory_id": TOPIC_ID, "log_end_offset": 5}],
     "observers": [],
+    "active_producers": [
+        {
+            "producer_id": 4711,
+            "producer_epoch": 0,
+            "last_sequence": 1,
+            "last_timestamp": 6,
+            "coordinator_epoch": -1,
+            "current_txn_start_offset": -1,
+        }
+    ],
 }
 CONFIG = {
     "name": "retention.ms",
@@ -182,6 +205,27 @@ TOPIC = {
     "partitions": [PARTITION],
     "topic_authorized_operations": NO_OPERATIONS,
 }
+GROUP = {
+    "group_id": NAME,
+    "topics": [TOPIC],
+    "error_code": CODE,
+    "error_message": None,
+    "group_state": "Stable",
+    "group_type": "classic",
+    "protocol_type": "kafkatrial",
+    "protocol_data": "range",
+    "members": [
+        {
+            "member_id": "m",
+            "group_instance_id": f"trial-instance-{UNIQUE}",
+            "client_id": "kafkatrial",
+            "client_host": "/10.11.12.13",
+            "member_metadata": b"",
+            "member_assignment": b"",
+        }
+    ],
+    "authorized_operations": NO_OPERATIONS,
+}
 BROKER = {"node_id": 1, "broker_id": 1, "is_fenced": False, "host": "secret.example", "port": 9092}
 RESPONSE = {
     "throttle_time": dt.timedelta(milliseconds=17),
@@ -189,7 +233,7 @@ RESPONSE = {
     "session_id": 1234,
     "responses": [TOPIC],
     "topics": [TOPIC],
-    "groups": [{"group_id": NAME, "topics": [TOPIC], "error_code": CODE}],
+    "groups": [GROUP],
     "producer_id": 4711,
     "producer_epoch": 0,
     "brokers": [BROKER],
@@ -210,6 +254,10 @@ RESPONSE = {
     "protocol_name": "range",
     "assignment": b"",
 }
+
+
+SYMBOLS = ScriptSymbols(UNIQUE)
+SYMBOLS.saw_topic_id("trial", TOPIC_ID)
 
 
 def response(step, version, **changes):
@@ -264,6 +312,15 @@ def test_values_that_differ_between_runs_are_not_compared(step):
         assert secret not in repr(found[0])
 
 
+def test_producers_are_described_by_symbol():
+    symbols = ScriptSymbols(UNIQUE)
+    described = response(DescribeProducers(), 0)
+    unknown = normalise(DescribeProducers(), described, symbols)
+    symbols.saw_producer_id(4711)
+    known = normalise(DescribeProducers(), described, symbols)
+    assert [each["producers"] for each in (unknown, known)] == [((4711, 0, 1, 6, -1),), ((0, 0, 1, 6, -1),)]
+
+
 def test_ids_are_compared_by_symbol_and_shown_as_returned():
     symbols = ScriptSymbols(UNIQUE)
     first, second = (
@@ -288,11 +345,80 @@ def test_members_are_compared_by_symbol():
     assert requests.request(Heartbeat(0), request_schema(12, 4), symbols).member_id == "m"
 
 
-@pytest.mark.parametrize("left", [[], ["other"], ["m", "m"]])
+@pytest.mark.parametrize("left", [[], [("other", None)], [("m", None), ("m", None)], [("m", "i")]])
 def test_a_response_about_other_members_than_the_one_that_leaves_is_malformed(left):
-    members = [{"member_id": each, "group_instance_id": None, "error_code": CODE} for each in left]
+    members = [{"member_id": id_, "group_instance_id": instance, "error_code": CODE} for id_, instance in left]
     found = normalise(LeaveGroup("m"), response(LeaveGroup("m"), 5, members=members), ScriptSymbols(UNIQUE))
     assert found.keys() == {"malformed"}
+
+
+def described(**changes):
+    (member,) = GROUP["members"]
+    group = {**GROUP, "members": [{**member, **changes}], **{n: v for n, v in changes.items() if n in GROUP}}
+    return normalise(DescribeGroup(), response(DescribeGroup(), 6, groups=[group]), ScriptSymbols(UNIQUE))
+
+
+def test_a_member_is_described_with_its_client_and_its_instance():
+    assert (described()["clients"], described()["instances"]) == ((("kafkatrial", True),), ("trial-instance",))
+    assert described(group_instance_id=None)["instances"] == (None,)
+    assert described(group_instance_id="other")["instances"] == ("other",)
+    for host, is_address in (("localhost/127.0.0.1", True), ("::1", True), ("localhost", False), ("", False)):
+        assert described(client_host=host)["clients"] == (("kafkatrial", is_address),)
+
+
+def test_operations_of_a_group_include_describe():
+    given = [described(authorized_operations=found)["operations"] for found in (NO_OPERATIONS, 1 << 8, 0)]
+    assert given == [False, True, "0, without DESCRIBE"]
+
+
+@pytest.mark.parametrize(("step", "since"), [(ListGroups(states=("Empty",)), 4), (ListGroups(types=("classic",)), 5)])
+def test_a_filter_is_judged_in_the_versions_that_have_it(step, since):
+    found = [version for version in known_versions(16) if "listed" in normalised(step, version)]
+    assert found == [*range(since, 6)]
+
+
+def normalised(step, version):
+    return normalise(step, response(step, version), ScriptSymbols(UNIQUE))
+
+
+def test_a_broker_that_lists_a_group_must_describe_it():
+    listed = [response(ListGroups(), version, groups=[GROUP]) for version in (4, 5)]
+    other = response(ListGroups(), 5, groups=[{**GROUP, "group_id": "other", "group_type": "consumer"}])
+    there = response(DescribeGroup(), 5, groups=[GROUP])
+    dead = response(DescribeGroup(), 5, groups=[{**GROUP, "group_state": "Dead"}])
+    elsewhere = response(DescribeGroup(), 5, groups=[{**GROUP, "error_code": ErrorCode.not_coordinator}])
+    nothing = response(DescribeGroup(), 5, groups=[])
+    for returned, entries, missing in (
+        ([(listed[0], there), (other, nothing)], 1, ()),
+        ([(listed[0], there), (listed[1], elsewhere)], 2, (NAME,)),
+        ([(listed[1], dead)], 1, (NAME,)),
+        ([(listed[1], nothing)], 1, (NAME,)),
+    ):
+        found = listed_groups(ListedGroups(), returned, ScriptSymbols(UNIQUE))
+        twice = (NAME,) if entries > 1 else ()
+        assert found == {"error": "NONE", "listed": entries, "listed_twice": twice, "not_described": missing}
+
+
+def test_every_broker_is_a_voter_or_an_observer():
+    symbols = ScriptSymbols(UNIQUE, [Node(1, "a", 1), Node(2, "b", 2)])
+    for observers, every_broker in (([], False), ([2], True), ([2, 9], True)):
+        states = [{"replica_id": id_, "replica_directory_id": TOPIC_ID, "log_end_offset": 5} for id_ in observers]
+        partition = {**PARTITION, "observers": states}
+        described = response(DescribeQuorum("trial"), 2, topics=[{**TOPIC, "partitions": [partition]}])
+        found = normalise(DescribeQuorum("trial"), described, symbols)
+        assert (found["every_broker"], found["nodes_vote"], found["listed_twice"]) == (every_broker, True, ())
+
+
+def deleted(step, **changes):
+    return normalise(step, response(step, 6, responses=[{**TOPIC, **changes}]), SYMBOLS)
+
+
+def test_a_response_about_another_topic_than_the_deleted_one_is_malformed():
+    assert deleted(DeleteTopic()) == deleted(DeleteTopic(), topic_id=uuid.UUID(int=0)) == {"error": "NONE"}
+    assert deleted(DeleteTopicById(0)) == deleted(DeleteTopicById(0), name=None) == {"error": "NONE"}
+    for step in (DeleteTopic(), DeleteTopicById(0)):
+        for changes in ({"name": "other"}, {"topic_id": uuid.UUID(int=78)}):
+            assert deleted(step, **changes).keys() == {"malformed"}
 
 
 def fetched(*batches, high_watermark=1):
