@@ -1,6 +1,6 @@
 """Comparison of the resources that ListConfigResources returns with those that the cluster has (KIP-1000, KIP-1142).
 
-Topics and brokers are those of Metadata. Client metrics and groups are resources if they have settings of their own.
+Topics and brokers are those of Metadata. Client metrics and groups are resources only if settings were made for them.
 Types that the broker does not list are not compared.
 """
 
@@ -17,7 +17,7 @@ from fixtures.clients.requests import fitted, metadata
 _TYPES: Final = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = _TYPES
 _OWN: Final = {_METRICS: 7, _GROUP: 8}
-"""`ConfigSource` of a setting of its own, for the types of resources that exist only by their settings."""
+"""`ConfigSource` of a setting that was made for a resource of a type that exists only by its settings."""
 _DESCRIBED_MAX: Final = 100
 """Maximum number of listed resources whose settings are described."""
 
@@ -86,7 +86,7 @@ def _metadata(client: RawClient, topics: Sequence[str] | None) -> Any:
 
 
 def _with_settings(client: RawClient, resources: Iterable[_Resource]) -> set[_Resource]:
-    """Return those of these client metrics and groups that have settings of their own."""
+    """Return those of these client metrics and groups for which settings were made."""
     schema = client.schema_for(ApiKey.DESCRIBE_CONFIGS)
     described = tuple(
         fitted(schema.DescribeConfigsResource, resource_type=type_, resource_name=name, configuration_keys=None)

@@ -4,7 +4,7 @@ Consumers may only receive records below the high watermark. Every in-sync repli
 record was removed if a later read returned another value at its offset, or if a later end offset is at or below it.
 Only end offsets that the same node returned, or that were returned in the newest epoch of the history, count. Another
 leader may have been deposed, and its high watermark may be below a record that a later leader returned, even if the
-record's batch is of its own epoch.
+record's batch has the epoch of the deposed leader.
 """
 
 from collections.abc import Iterable
