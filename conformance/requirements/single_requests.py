@@ -9,14 +9,7 @@ from typing import Any, Final
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import (
-    ApiKey,
-    BrokerSetting,
-    InitProducerId,
-    ListTransactions,
-    RawRequest,
-    Step,
-)
+from conformance.sequential.steps import ApiKey, BrokerSetting, InitProducerId, ListTransactions, RawRequest, Step
 from conformance.sequential.strategies import script
 
 _JOIN: Final = {

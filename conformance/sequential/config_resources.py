@@ -24,20 +24,14 @@ _DESCRIBED_MAX: Final = 100
 _Resource = tuple[int, str]
 
 
-def differences(client: RawClient, metrics: Collection[str]) -> list[str]:
-    """Return the resources that are missing, do not exist, are listed twice, or are of a type that was not requested.
+def differences(client: RawClient, metrics: Collection[str]) -> Iterator[str]:
+    """Yield the resources that are missing, do not exist, are listed twice, or are of a type that was not requested.
 
-    A difference counts if a second comparison has it too, because other clients may create and delete topics during a
-    comparison. Raises `UnsupportedApi` if the broker does not offer the API.
+    Other clients may create and delete topics meanwhile, so a script repeats the step (`Eventually`). Raises
+    `UnsupportedApi` if the broker does not offer the API.
 
     :param metrics: names of client metrics that may exist.
     """
-    found = list(_differences(client, metrics))
-    confirmed = {*_differences(client, metrics)} if found else set[str]()
-    return [text for text in found if text in confirmed]
-
-
-def _differences(client: RawClient, metrics: Collection[str]) -> Iterator[str]:
     requested: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     if client.version_for(ApiKey.LIST_CONFIG_RESOURCES) > 0:
         requested += [(1, ()), *((1, (type_,)) for type_ in _TYPES)]

@@ -53,9 +53,9 @@ def not_applied(described: Described, topic: str, now_ms: int, send: Send) -> It
         error = send(_produce(topic, Record(b"a", None, now_ms))).get("error")
         if error != ("INVALID_RECORD" if "compact" in policy.split(",") else "NONE"):
             yield f"{_CLEANUP} {policy}, but Produce of a record without a key returned {error}"
-    limit, segment = described.get(_SIZE) or "", described.get(_SEGMENT) or str(_BATCH_BYTES_MAX)
-    if limit.isdecimal() and int(limit) < min(_BATCH_BYTES_MAX, int(segment)):
-        for size, wanted in ((int(limit), "NONE"), (int(limit) + 1, "MESSAGE_TOO_LARGE")):
+    limit, segment = _number(described, _SIZE), _number(described, _SEGMENT)
+    if limit is not None and limit < min(_BATCH_BYTES_MAX, _BATCH_BYTES_MAX if segment is None else segment):
+        for size, wanted in ((limit, "NONE"), (limit + 1, "MESSAGE_TOO_LARGE")):
             record = record_of_batch(size, now_ms)
             error = wanted if record is None else send(_produce(topic, record)).get("error")
             if error != wanted:
@@ -72,12 +72,18 @@ def _other_bounds(described: Described, topic: str, now_ms: int, send: Send) -> 
     """
     for bound in TOPIC_BOUNDS:
         for name in (f"log.{bound}", bound):
-            limit = described.get(name) or ""
-            for timestamp_ms, wanted in _timestamps(bound, int(limit), now_ms) if limit.isdecimal() else ():
+            limit_ms = _number(described, name)
+            for timestamp_ms, wanted in () if limit_ms is None else _timestamps(bound, limit_ms, now_ms):
                 error = send(_produce(topic, Record(b"a", b"key", timestamp_ms))).get("error")
                 if error != wanted:
                     difference_ms = timestamp_ms - now_ms
-                    yield f"{name} {limit}, but Produce of a record {difference_ms:+} ms from now returned {error}"
+                    yield f"{name} {limit_ms}, but Produce of a record {difference_ms:+} ms from now returned {error}"
+
+
+def _number(described: Described, name: str) -> int | None:
+    """Return the value of a setting; None if the broker does not describe it, or not as a number."""
+    text = described.get(name) or ""
+    return int(text) if text.isdecimal() else None
 
 
 def _timestamps(bound: str, limit_ms: int, now_ms: int) -> Iterator[tuple[int, str]]:
@@ -131,8 +137,8 @@ def other_numbers(described: Described, topic: str, brokers: int, send: Send) ->
     Nothing is created. The request is rejected if there are fewer brokers than the default replication factor.
     """
     created = send(CreateTopic(topic, partitions=-1, replication_factor=-1, configs=(), validate_only=True))
-    factor = described.get("default.replication.factor") or ""
-    wanted = "INVALID_REPLICATION_FACTOR" if factor.isdecimal() and int(factor) > brokers else "NONE"
+    factor = _number(described, "default.replication.factor") or 0
+    wanted = "INVALID_REPLICATION_FACTOR" if factor > brokers else "NONE"
     if created.get("error") != wanted:
         return (f"default.replication.factor {factor}, but CreateTopics returned {created.get('error')}",)
     if wanted != "NONE":

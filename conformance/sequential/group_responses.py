@@ -3,7 +3,7 @@
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from conformance.sequential.response import (
     CLASSIC,
@@ -190,12 +190,10 @@ def to_describe(listed: Any) -> tuple[str, ...]:
     return tuple(classic)[:_DESCRIBED_MAX]
 
 
-GROUPS_OF_OTHERS: Final = ("listed_twice", "not_described")
-"""Values of `listed_groups` that also depend on the groups of other clients."""
-
-
 def listed_groups(step: ListedGroups, returned: Sequence[tuple[Any, Any]], symbols: Symbols) -> Response:
     """Return how often the group is listed, which groups are listed twice, and which ones are not described.
+
+    Other clients may delete groups between the two requests, so a script repeats the step (`Eventually`).
 
     :param returned: the responses of each broker to ListGroups and to DescribeGroups of these groups.
     """
@@ -209,15 +207,6 @@ def listed_groups(step: ListedGroups, returned: Sequence[tuple[Any, Any]], symbo
             sorted(id_ for listed, described in returned for id_ in {*to_describe(listed)} - _existing(described))
         ),
     }
-
-
-def confirmed(first: Response, second: Response) -> Response:
-    """Return the first of two results of `listed_groups`, with only those groups of others that are in both."""
-    kept = {}
-    for name in GROUPS_OF_OTHERS:
-        one, other = cast("tuple[str, ...]", first[name]), cast("tuple[str, ...]", second[name])
-        kept[name] = tuple(group for group in one if group in other)
-    return {**first, **kept}
 
 
 def _existing(described: Any) -> set[str]:

@@ -9,13 +9,7 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from conformance.sequential import admin_requests, group_requests
-from conformance.sequential.layout import (
-    REQUEST_TIMEOUT_MS,
-    Names,
-    build,
-    milliseconds,
-    one_topic,
-)
+from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
     Batch,
     Broker,

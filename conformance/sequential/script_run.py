@@ -15,13 +15,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from conformance.sequential import admin_responses, config_resources, described_defaults, described_settings, timeouts
 from conformance.sequential.connections import Connections, TargetDown, shared_versions
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
-from conformance.sequential.group_responses import GROUPS_OF_OTHERS, confirmed, listed_groups, to_describe
+from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.repeated_responses import Returned, differing
@@ -363,18 +363,8 @@ class ScriptRun:
         return {"errors": tuple(sorted(errors)), "differing": differing(returned, step.varying, self._symbols)}
 
     def _describe_listed_groups(self, step: ListedGroups) -> Response:
-        """List the groups of each broker, and describe them by a request to the same broker.
-
-        A deviation of another group counts if it is there a second time: other clients may delete groups meanwhile.
-        """
+        """List the groups of each broker, and describe them by a request to the same broker."""
         self._routing.destination(ListGroups(step.group))  # waits for a coordinator that is loading
-        response = listed_groups(step, self._described_groups(step), self._symbols)
-        if not any(response[name] for name in GROUPS_OF_OTHERS):
-            return response
-        return confirmed(response, listed_groups(step, self._described_groups(step), self._symbols))
-
-    def _described_groups(self, step: ListedGroups) -> list[tuple[Any, Any]]:
-        """Return the responses of each broker to ListGroups and to DescribeGroups of these groups."""
         returned = []
         for node in self._connections.nodes:
             client = self._connections.client(node.id)
@@ -382,7 +372,7 @@ class ScriptRun:
             request = client.schema_for(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest
             groups = {"groups": to_describe(listed), "include_authorized_operations": False}
             returned.append((listed, client.request(build(request, groups))))
-        return returned
+        return listed_groups(step, returned, self._symbols)
 
     def _versions(self, client: RawClient, request: RawRequest) -> list[int]:
         """Return the shared versions up to that of the request."""

@@ -19,14 +19,7 @@ from conformance.sequential.model.cluster import (
 )
 from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.response import ReadRecord
-from conformance.sequential.steps import (
-    Batch,
-    DescribeProducers,
-    Flaw,
-    InitProducerId,
-    ListTransactions,
-    Produce,
-)
+from conformance.sequential.steps import Batch, DescribeProducers, Flaw, InitProducerId, ListTransactions, Produce
 from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
 
 _VALID_ACKS: Final = (-1, 0, 1)
