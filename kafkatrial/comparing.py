@@ -30,7 +30,7 @@ from kafkatrial.run_directory import make_run_directory
 from kafkatrial.seeds import generate_seed
 from kafkatrial.selection import select_requirements
 from kafkatrial.versions import own_version
-from linearizability.printable import one_line
+from linearizability.printable import counted, one_line
 
 _VALUE_MAX = 200
 _STYLES = {Rank.FATAL: "bold red", Rank.SEMANTIC: "red", Rank.ERROR_CODE: "yellow", Rank.COSMETIC: "dim"}
@@ -141,7 +141,9 @@ class _Progress(LiveLine):
 def _run(plan: ComparisonPlan, comparer: Comparer, run_dir: Path) -> None:
     targets = (plan.here, plan.there)
     console = stdout_console()
-    scripts_of = f"scripts of {_count(len(plan.requirements), 'requirement')} on {plan.here.name} and {plan.there.name}"
+    scripts_of = (
+        f"scripts of {counted(len(plan.requirements), 'requirement')} on {plan.here.name} and {plan.there.name}"
+    )
     show(console, Text(f"seed {plan.seed}, profile {plan.profile.name}, {scripts_of}\nrun {run_dir}"))
     try:
         with _Progress(console) as progress:
@@ -255,8 +257,8 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
     for name in sorted(fixed) if is_complete and _is_whole(plan, result) else ():
         show(console, Text(f"no longer found: {one_line(name)}", "dim"))
     scripts = sum(result.compared.values())
-    causes = f"{_count(len(result.differences), 'cause')} of differences"
-    show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
+    causes = f"{counted(len(result.differences), 'cause')} of differences"
+    show(console, Text(f"\n{counted(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
     show(console, Text(f"Run        {run_dir}"))
     meaning = _MEANINGS.get(code, code.meaning)
     if plan.update_baseline and is_complete:
@@ -275,10 +277,6 @@ _MEANINGS = {
 }
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator[Text]:
     cause, shown = difference.cause, difference.shown
     known = plan.known.get(cause.id)
@@ -289,7 +287,7 @@ def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator
     yield Text.assemble(
         (f"\n{cause.kind}", _STYLES[cause.rank]),
         (f"  {cause.request} {cause.field}", "bold"),
-        f"  in {_count(difference.scripts, 'script')} of {_count(len(difference.requirements), 'requirement')}",
+        f"  in {counted(difference.scripts, 'script')} of {counted(len(difference.requirements), 'requirement')}",
         (f"  {', '.join(marks)}" if marks else "", "yellow"),
     )
     width = max(len(plan.here.name), len(plan.there.name))

@@ -22,7 +22,7 @@ from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.selection import did_you_mean, ids
 from linearizability.drafts import draft_of
-from linearizability.printable import printable
+from linearizability.printable import counted, printable
 from reports.results import Results, read_results
 
 DIRECTORY = Path("expectations")
@@ -124,8 +124,5 @@ def _lines(target: str, file: Path, result: Update, *, is_written: bool) -> Iter
     yield from (f"  + {name}: {reason}" for name, reason in result.added.items())
     yield from (f"  - {name}: {reason}" for name, reason in result.removed.items())
     yield from (f"  ? {name}: flaky, not added" for name in result.flaky)
-    yield f"  {_counted(result.kept)} kept, {len(result.added)} added, {len(result.removed)} removed"
-
-
-def _counted(names: Sequence[str]) -> str:
-    return f"{len(names)} expected violation{'' if len(names) == 1 else 's'}"
+    kept = counted(len(result.kept), "expected violation")
+    yield f"  {kept} kept, {len(result.added)} added, {len(result.removed)} removed"

@@ -16,7 +16,7 @@ from conformance.events import (
 )
 from kafkatrial.live_line import LiveLine
 from linearizability.finding import Finding
-from linearizability.printable import printable
+from linearizability.printable import counted, printable
 from reports.terminal import CELLS
 
 
@@ -64,9 +64,8 @@ class RunProgress(LiveLine):
 
 def banner(event: RunStarted) -> Text:
     """Return the lines with the seed and the options of the run, printed at its start."""
-    count = len(event.requirements)
     return Text(
-        f"seed {event.seed}, profile {event.profile}, {count} requirement{'' if count == 1 else 's'} "
+        f"seed {event.seed}, profile {event.profile}, {counted(len(event.requirements), 'requirement')} "
         f"on {', '.join(event.targets)}\nrun {event.run_dir}"
     )
 

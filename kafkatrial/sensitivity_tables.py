@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from chaos.defects.defect import Defect
-from linearizability.printable import printable
+from linearizability.printable import counted, printable
 from reports.console import plain_table
 from reports.sensitivity import DefectRow, Sensitivity
 
@@ -75,11 +75,10 @@ def _missed(row: DefectRow) -> RenderableType:
 
 
 def _last_line(results: Sensitivity) -> Text:
-    alarms = len(results.false_alarms)
     text = (
         f"{len(results.caught)} of {len(results.rows)} defects detected in {results.seconds:.0f} s; "
-        f"{results.clean_scripts:,} trials on the clean broker, {alarms} false alarm{'' if alarms == 1 else 's'}"
+        f"{results.clean_scripts:,} trials on the clean broker, {counted(len(results.false_alarms), 'false alarm')}"
     )
     if not results.complete:
         text += f"; interrupted, {results.planned - len(results.rows)} not tried"
-    return Text(text, "bold red" if results.missed or alarms else "bold")
+    return Text(text, "bold red" if results.missed or results.false_alarms else "bold")

@@ -11,7 +11,7 @@ from rich.text import Text
 from chaos.campaign.counterexample import Counterexample, program_of
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_results import SimulationResults
-from linearizability.printable import printable
+from linearizability.printable import counted, printable
 from reports.console import plain_table
 from reports.program import render_command, render_program
 
@@ -88,7 +88,7 @@ def _last_line(results: SimulationResults) -> Text:
     code = results.exit_code
     style = "green" if code is ExitCode.OK else "bold red" if code is ExitCode.VIOLATION else "yellow"
     meanings = {
-        ExitCode.OK: f"no violation in {results.seeds:,} seed{'s' if results.seeds != 1 else ''}",
+        ExitCode.OK: f"no violation in {counted(results.seeds, 'seed')}",
         ExitCode.VIOLATION: "a violation",
     }
     return Text(f"exit code {int(code)}: {meanings.get(code, code.meaning)}", style)

@@ -1,4 +1,4 @@
-"""Escaping of text from a history, a broker, a file name or an exception, for terminals and reports.
+"""Text for terminals and reports: escapes of text from a history, a broker, a file name or an exception, and counts.
 
 Such text may contain anything. A terminal executes escape sequences, bidirectional controls change the order in which a
 line is read, XML permits no control characters, and no encoding has half of a surrogate pair. So all of these are
@@ -48,6 +48,11 @@ def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
 def in_cell(text: object, length_max: int | None = TEXT_MAX) -> str:
     r"""Return printable text (see `printable`) for a table's cell: with `\n` and `\t` for line feeds and tabs."""
     return printable(text, length_max).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 operation` or `1,204 operations`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -16,10 +16,11 @@ from linearizability.history.reader import History
 from linearizability.judgement import Evidence
 from linearizability.operation import Outcome
 from linearizability.picture import rows
-from linearizability.picture.drawing import Band, Bar, Break, Lane, LaneKind, Mark, Picture, counted, short
+from linearizability.picture.drawing import Band, Bar, Break, Lane, LaneKind, Mark, Picture, short
 from linearizability.picture.labels import operation_details, operation_label, state_details, state_label
 from linearizability.picture.log import draw_log
 from linearizability.picture.window import around, gaps
+from linearizability.printable import counted
 
 Row = dict[str, Any]
 

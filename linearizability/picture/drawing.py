@@ -175,8 +175,3 @@ def short(text: object, characters: int = TEXT_MAX) -> str:
     """Return a text of any length, cut to that number of characters."""
     whole = str(text)
     return whole if len(whole) <= characters else whole[: characters - 1] + "…"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 operation` or `1,204 operations`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

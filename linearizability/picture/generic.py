@@ -12,8 +12,9 @@ from itertools import chain
 from linearizability.explain import Explanation, PartialLinearization
 from linearizability.model import Model, State
 from linearizability.operation import UNKNOWN, Operation, Outcome
-from linearizability.picture.drawing import Bar, Break, Lane, LaneKind, Mark, Order, Picture, Step, counted, short
+from linearizability.picture.drawing import Bar, Break, Lane, LaneKind, Mark, Order, Picture, Step, short
 from linearizability.picture.window import around, gaps
+from linearizability.printable import counted
 from linearizability.verify import SubhistoryVerdict, Verification
 
 FOCUS_MAX = 40

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from linearizability.picture.drawing import counted, short
+from linearizability.picture.drawing import short
+from linearizability.printable import counted
 
 Row = dict[str, Any]
 Details = tuple[tuple[str, str], ...]
