@@ -14,6 +14,7 @@ from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterClientQuotas,
+    AlterScramCredential,
     ApiKey,
     Batch,
     Broker,
@@ -63,6 +64,7 @@ _PRODUCED: Final = (
 )
 _STABLE: Final = (*_CREATED, OffsetCommit(5), JoinGroup(), JoinGroup(0), SyncGroup(0))
 _CLIENT: Final = "trial-client"
+_USER: Final = "trial-user"
 _CLIENT_METRICS: Final = 16
 """Type of the only config resources that ListConfigResources v0 returns (KIP-1142)."""
 
@@ -193,7 +195,13 @@ _ROWS: Final = (
         after=(AlterClientQuotas((("producer_byte_rate", None), ("consumer_byte_rate", None)), _CLIENT),),
     ),
     _Row(ApiKey.LIST_CONFIG_RESOURCES, {"resource_types": (_CLIENT_METRICS,)}, of_cluster=True),
-    _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None}, of_cluster=True),
+    _Row(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        {"users": ({"name": _USER},)},
+        of_cluster=True,
+        before=(AlterScramCredential(4096, user=_USER),),
+        after=(AlterScramCredential(None, user=_USER),),
+    ),
 )
 
 

@@ -14,10 +14,12 @@ from conformance.sequential.steps import (
     DescribeLogDirs,
     Eventually,
     Fetch,
+    Kill,
     ListOffsets,
     ListReassignments,
     On,
     Produce,
+    Restart,
     Step,
 )
 from conformance.sequential.strategies import many, placed, produces, script
@@ -39,6 +41,11 @@ _BAD: Final = st.sampled_from(
         AlterReassignment((1, 3), topic="trial-none"),
         AlterReassignment(None, topic="trial-none"),
     ]
+)
+
+
+_TO_BROKER_3: Final = st.sampled_from([(1, 3), (3, 1), (1, 2, 3), (3, 2), (3,)]).map(
+    lambda replicas: (Eventually(AlterReassignment(replicas)), ListReassignments())
 )
 
 
@@ -127,6 +134,36 @@ REQUIREMENTS: Final = (
         needs=_REPLICATION,
         nodes_min=3,
         since="4.1.0",
+    ),
+    Requirement(
+        id="reassignment/ongoing-reassignment-is-listed",
+        level=Level.MUST,
+        text="A reassignment to a broker that is down is listed as ongoing, with the replicas being added, those being "
+        "removed, and all replicas in order. If it is cancelled, it is not listed any more, and the previous replicas "
+        "stay. Otherwise it ends after the restart of the broker.",
+        sources=(sources.KIP_455,),
+        check=sequential(
+            script(
+                placed(1, 2),
+                produces(),
+                ListReassignments(),
+                Kill(3),
+                _TO_BROKER_3,
+                AlterReassignment(None),
+                ListReassignments(),
+                AlterReassignment(None),
+                _TO_BROKER_3,
+                Restart(3),
+                AwaitTopic(),
+                Eventually(ListReassignments()),
+                Fetch(),
+            ),
+            _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments) | judges("records", of=Fetch),
+            cost=15,
+        ),
+        needs=_REPLICATION | {Capability.PROCESS_CONTROL},
+        nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="reassignment/brokers-hold-their-own-replicas",

@@ -20,7 +20,7 @@ from conformance.sequential.steps import (
     Fetch,
     IncrementalAlterConfigs,
     InitProducerId,
-    KillAndRestart,
+    Kill,
     ListOffsets,
     Metadata,
     OffsetCommit,
@@ -28,6 +28,7 @@ from conformance.sequential.steps import (
     Operation,
     Produce,
     Record,
+    Restart,
     Step,
 )
 from conformance.sequential.strategies import placed, script
@@ -78,7 +79,7 @@ _AFTER: Final[tuple[Step, ...]] = (
     _next(3, b"3"),
     Fetch(),
 )
-_SCRIPTS: Final = script(*_BEFORE, KillAndRestart(), *_AFTER)
+_SCRIPTS: Final = script(*_BEFORE, Kill(), Restart(), *_AFTER)
 _SHARED: Final = SharedScript()
 
 

@@ -232,6 +232,11 @@ KIP_546: Final = _kip(
     "Add Client Quota APIs to the Admin Client",
     "KIP-546%3A+Add+Client+Quota+APIs+to+the+Admin+Client",
 )
+KIP_554: Final = _kip(
+    554,
+    "Add Broker-side SCRAM Config API",
+    "KIP-554%3A+Add+Broker-side+SCRAM+Config+API",
+)
 KIP_590: Final = _kip(
     590,
     "Redirect Zookeeper Mutation Protocols to The Controller",

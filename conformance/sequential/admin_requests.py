@@ -1,5 +1,6 @@
 """Requests of the admin APIs, built from steps."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -9,12 +10,14 @@ from conformance.sequential.steps import (
     AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
+    AlterScramCredential,
     CreatePartitions,
     DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
     DescribeQuorum,
+    DescribeScramCredentials,
     DescribeTopicPartitions,
     ElectLeaders,
     IncrementalAlterConfigs,
@@ -104,6 +107,25 @@ _EXACT: Final = 0
 """Match type of DescribeClientQuotas for the entity of one name."""
 
 
+def _alter_scram_credential(step: AlterScramCredential, names: Names) -> dict[str, Any]:
+    credential = {"name": names.real(step.user), "mechanism": int(step.mechanism)}
+    if step.iterations is None:
+        return {"deletions": [credential], "upsertions": []}
+    salt = step.user.encode()
+    algorithm = step.mechanism.name.replace("_", "").lower()
+    salted = hashlib.pbkdf2_hmac(algorithm, _PASSWORD, salt, step.iterations)
+    upsertion = {**credential, "iterations": step.iterations, "salt": salt, "salted_password": salted}
+    return {"deletions": [], "upsertions": [upsertion]}
+
+
+_PASSWORD: Final = b"kafkatrial"
+"""Password of the users of a script, for which nobody logs in."""
+
+
+def _describe_scram_credentials(step: DescribeScramCredentials, names: Names) -> dict[str, Any]:
+    return {"users": [{"name": names.real(step.user)}]}
+
+
 def _describe_topic_partitions(step: DescribeTopicPartitions, names: Names) -> dict[str, Any]:
     cursor = None
     if step.cursor is not None:
@@ -137,6 +159,8 @@ REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[st
     IncrementalAlterConfigs: (ApiKey.INCREMENTAL_ALTER_CONFIGS, _incremental_alter_configs),
     AlterConfigs: (ApiKey.ALTER_CONFIGS, _alter_configs),
     DescribeConfigs: (ApiKey.DESCRIBE_CONFIGS, _describe_configs),
+    AlterScramCredential: (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, _alter_scram_credential),
+    DescribeScramCredentials: (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, _describe_scram_credentials),
     AlterClientQuotas: (ApiKey.ALTER_CLIENT_QUOTAS, _alter_client_quotas),
     DescribeClientQuotas: (ApiKey.DESCRIBE_CLIENT_QUOTAS, _describe_client_quotas),
     DescribeTopicPartitions: (ApiKey.DESCRIBE_TOPIC_PARTITIONS, _describe_topic_partitions),

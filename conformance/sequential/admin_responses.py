@@ -17,12 +17,14 @@ from conformance.sequential.steps import (
     AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
+    AlterScramCredential,
     CreatePartitions,
     DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
     DescribeQuorum,
+    DescribeScramCredentials,
     DescribeTopicPartitions,
     ElectLeaders,
     IncrementalAlterConfigs,
@@ -209,6 +211,25 @@ def _describe_client_quotas(step: DescribeClientQuotas, response: Any, symbols: 
     return {"error": "NONE", "quotas": tuple(quotas), "others": others}
 
 
+def _alter_scram_credential(step: AlterScramCredential, response: Any, symbols: Symbols) -> Response:
+    return _result_of_user(step.user, response.results, symbols)
+
+
+def _describe_scram_credentials(step: DescribeScramCredentials, response: Any, symbols: Symbols) -> Response:
+    if error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    infos = (each for result in response.results for each in result.credential_infos)
+    credentials = tuple(sorted((int(each.mechanism), int(each.iterations)) for each in infos))
+    return {**_result_of_user(step.user, response.results, symbols), "credentials": credentials}
+
+
+def _result_of_user(user: str, results: Sequence[Any], symbols: Symbols) -> Response:
+    result = _only_result(results)
+    if "error" in result and results[0].user != symbols.real(user):
+        return {"malformed": f"a result about {results[0].user}, where one about {symbols.real(user)} was requested"}
+    return result
+
+
 def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Response:
     topics = [(symbols.script_name(topic.name or ""), topic) for topic in response.topics]
     cursor = response.next_cursor
@@ -297,6 +318,8 @@ NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]]
     IncrementalAlterConfigs: _alter_configs,
     AlterConfigs: _alter_configs,
     DescribeConfigs: _describe_configs,
+    AlterScramCredential: _alter_scram_credential,
+    DescribeScramCredentials: _describe_scram_credentials,
     AlterClientQuotas: _alter_client_quotas,
     DescribeClientQuotas: _describe_client_quotas,
     DescribeTopicPartitions: _describe_topic_partitions,

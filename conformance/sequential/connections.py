@@ -10,7 +10,7 @@ from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.requests import CLIENT_ID
 from fixtures.clients.transport import Transport
-from fixtures.targets.controls import ProcessSupervision, ProcessTarget
+from fixtures.targets.controls import ProcessControl, ProcessSupervision, ProcessTarget
 from fixtures.targets.target import Capability, ExistingCluster, Node, Target, TargetError
 
 RESPONSE_TIMEOUT_S: Final = 10.0
@@ -54,15 +54,26 @@ class Connections:
         """The transport to the brokers, with its clock."""
         return self._target.transport
 
-    def kill_and_restart(self, node_id: int) -> None:
-        """Kill a node and start it again. Raises `TargetDown` if it does not start."""
+    def kill(self, node_id: int) -> None:
+        """Kill a node. Raises `TargetDown` if that fails."""
         self.close()
-        assert isinstance(self._target, ProcessTarget)  # the requirement needs the capability
         try:
-            self._target.processes.kill(node_id)
-            self._target.processes.restart(node_id)
+            self._processes.kill(node_id)
+        except TargetError as error:
+            raise TargetDown(f"node {node_id} was not killed: {error}") from error
+
+    def restart(self, node_id: int) -> None:
+        """Start a node again that was killed. Raises `TargetDown` if it does not start."""
+        self.close()
+        try:
+            self._processes.restart(node_id)
         except TargetError as error:
             raise TargetDown(f"node {node_id} was killed and did not start again: {error}") from error
+
+    @property
+    def _processes(self) -> ProcessControl:
+        assert isinstance(self._target, ProcessTarget)  # the requirement needs the capability
+        return self._target.processes
 
     @property
     def nodes(self) -> tuple[Node, ...]:

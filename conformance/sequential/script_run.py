@@ -40,7 +40,7 @@ from conformance.sequential.steps import (
     DeleteTopic,
     DeleteTopicById,
     Eventually,
-    KillAndRestart,
+    Kill,
     ListConfigResources,
     ListedGroups,
     ListGroups,
@@ -54,6 +54,7 @@ from conformance.sequential.steps import (
     RawBytes,
     RawRequest,
     Repeated,
+    Restart,
     Step,
     UseDefaults,
     UseSettings,
@@ -94,6 +95,8 @@ class ScriptRun:
         self._symbols = ScriptSymbols(unique, connections.nodes)
         self._routing = Routing(connections, self._symbols)
         self._effect_timeout_s = timeouts.EFFECT_TIMEOUT_S
+        self._killed: list[int] = []
+        """Ids of the brokers that are down since a `Kill`."""
         self.steps_begun = 0
 
     @property
@@ -101,8 +104,15 @@ class ScriptRun:
         """The names on the wire of the topics that may exist."""
         return self._routing.topics
 
-    def delete_topics(self) -> bool:
-        """Delete the topics of the run. Returns whether the target responded; never raises."""
+    def finish(self) -> bool:
+        """Restart the brokers that are down, and delete the topics. Returns whether the target responded; never raises.
+
+        Brokers are down only if the script ended before their `Restart`.
+        """
+        for broker in self._killed:
+            with suppress(TargetDown):
+                self._connections.restart(broker)
+        self._killed.clear()
         return self._routing.delete_topics()
 
     # --- steps
@@ -141,6 +151,8 @@ class ScriptRun:
                 )
             case AwaitTopic():
                 return self._await_topic(step, expectation)
+            case Kill() | Restart():
+                return self._kill_or_restart(step)
             case WithUnknownTags():
                 return self._with_unknown_tags(step.step)
             case LongPoll():
@@ -209,8 +221,6 @@ class ScriptRun:
         match step:
             case RawBytes():
                 return self._send_bytes(step)
-            case KillAndRestart():
-                return self._kill_and_restart(step)
             case BrokenRequest():
                 return self._send_broken(step)
             case ApiVersions():
@@ -379,9 +389,15 @@ class ScriptRun:
         highest = request.version
         return [each for each in shared_versions(client, request.api) if highest is None or each <= highest]
 
-    def _kill_and_restart(self, step: KillAndRestart) -> Response:
-        """Kill a broker and start it again; wait until every known partition has a leader that serves."""
-        self._connections.kill_and_restart(self._symbols.broker(step.broker))
+    def _kill_or_restart(self, step: Kill | Restart) -> Response:
+        """Kill a broker, or start it again and wait until every known partition has a leader that serves."""
+        broker = self._symbols.broker(step.broker)
+        if isinstance(step, Kill):
+            self._killed.append(broker)
+            self._connections.kill(broker)
+            return {}
+        self._connections.restart(broker)
+        self._killed.remove(broker)
         if not self._connections.live(timeouts.READY_TIMEOUT_S):
             raise TargetDown("no response after a broker was killed and started again")
         return {"serves": self._routing.await_restarted()}

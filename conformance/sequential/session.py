@@ -60,7 +60,7 @@ class Session:
         if the target has stopped.
         """
         self._connections.close()
-        all(run.delete_topics() for run in self._unfinished)
+        all(run.finish() for run in self._unfinished)
         self._connections.close()
         if isinstance(self._target, ExistingCluster):
             self._target.delete_topics([topic for run in self._unfinished for topic in run.topics])
@@ -116,5 +116,5 @@ class Session:
             error.step = run.steps_begun - 1
             raise
         finally:
-            if not run.delete_topics():
+            if not run.finish():
                 self._unfinished.append(run)

@@ -284,6 +284,7 @@ PARTITIONS = {
     "InitProducerId": "",
     "CreatePartitions": "results",
     "AlterPartitionReassignments": "responses.partitions",
+    "ListPartitionReassignments": "topics.partitions",
     "DescribeQuorum": "topics.partitions",
     "IncrementalAlterConfigs": "responses",
     "AlterConfigs": "responses",

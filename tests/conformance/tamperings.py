@@ -547,6 +547,9 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     "groups/deleted-offsets-are-removed": ApiKey.OFFSET_DELETE,
     "idempotence/active-producers-are-described": ApiKey.DESCRIBE_PRODUCERS,
     "consistency/describe-client-quotas": ApiKey.ALTER_CLIENT_QUOTAS,
+    "consistency/describe-user-scram-credentials": ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    "security/scram-credentials-are-described": ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    "security/bad-scram-credential-is-rejected": ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
     "quotas/bad-change-is-rejected": ApiKey.ALTER_CLIENT_QUOTAS,
     "quotas/exceeded-quota-throttles": ApiKey.ALTER_CLIENT_QUOTAS,
@@ -571,6 +574,20 @@ TAMPERINGS: dict[str, Planted] = {
     **dict.fromkeys(_OF_MEMBERS, Planted(pretended(ErrorCode.unknown_server_error, *_MEMBER_APIS))),
     "consistency/describe-client-quotas": Planted(
         pretended(ErrorCode.unknown_server_error, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_CLIENT_QUOTAS)
+    ),
+    **dict.fromkeys(
+        (
+            "consistency/describe-user-scram-credentials",
+            "security/scram-credentials-are-described",
+            "security/bad-scram-credential-is-rejected",
+        ),
+        Planted(
+            pretended(
+                ErrorCode.unknown_server_error,
+                ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+                ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            )
+        ),
     ),
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
@@ -746,6 +763,9 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests(
             "AlterPartitionReassignments", lambda request: replace(request, allow_replication_factor_change=True)
         )
+    ),
+    "reassignment/ongoing-reassignment-is-listed": Planted(
+        altered_responses("ListPartitionReassignments", lambda _, part: replace(part, adding_replicas=()))
     ),
     "reassignment/brokers-hold-their-own-replicas": Planted(
         altered_responses("DescribeLogDirs", lambda _, part: replace(part, results=()))

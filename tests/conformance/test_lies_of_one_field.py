@@ -228,6 +228,16 @@ def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
 
 
 LIES = {
+    "removed replicas": Lie(
+        "reassignment/ongoing-reassignment-is-listed",
+        partitions_described("ListPartitionReassignments", lambda part: replace(part, removing_replicas=())),
+        "ListReassignments: ongoing was",
+    ),
+    "replicas of an ongoing reassignment": Lie(
+        "reassignment/ongoing-reassignment-is-listed",
+        partitions_described("ListPartitionReassignments", lambda part: replace(part, replicas=part.replicas[::-1])),
+        "ListReassignments: ongoing was",
+    ),
     "throttle time": Lie(
         "versions/offset-fetch",
         whole("OffsetFetch", throttle_time=dt.timedelta(milliseconds=-1)),

@@ -19,6 +19,7 @@ from conformance.sequential.steps import (
     EndpointType,
     ListReassignments,
     Placement,
+    Restart,
     UseDefaults,
     UseSettings,
 )
@@ -64,29 +65,71 @@ def _is_assignment(brokers: tuple[int, ...]) -> bool:
 def alter_reassignment(cluster: ModelCluster, step: AlterReassignment) -> Expectation:
     """Replace the replicas by those requested (KIP-455).
 
-    The leader stays if it is one of them, otherwise the first is elected. Removing a replica begins a new epoch.
+    The leader stays if it is one of them, otherwise the first is elected. Removing a replica begins a new epoch. The
+    reassignment is ongoing while a broker that it adds is down.
     """
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
         return {"error": _UNKNOWN}
     if step.replicas is None:
-        return {"error": "NO_REASSIGNMENT_IN_PROGRESS"}
+        return _cancel(partition)
     if not _is_assignment(step.replicas):
         return {"error": _INVALID_ASSIGNMENT}
     if not step.allow_factor_change and len(step.replicas) != len(partition.replicas or ()):
         return {"error": "INVALID_REPLICATION_FACTOR"}
-    removed = set(partition.replicas or ()) - set(step.replicas)
-    partition.replicas = step.replicas
-    if partition.leader in removed:
-        partition.begin_epoch(step.replicas[0])
-    elif removed:
-        partition.begin_epoch(partition.leader)
+    partition.target = step.replicas
+    _complete(cluster, partition)
     return {"error": "NONE"}
 
 
-def list_reassignments(_cluster: ModelCluster, _step: ListReassignments) -> Expectation:
-    """Return no reassignment: each is complete eventually."""
-    return {"error": "NONE", "ongoing": ()}
+def _cancel(partition: Partition) -> Expectation:
+    """Remove the replicas that were added. The others are in the order of the ongoing reassignment."""
+    if partition.target is None:
+        return {"error": "NO_REASSIGNMENT_IN_PROGRESS"}
+    replicas, adding, _ = _reassigned(partition, partition.target)
+    partition.replicas = tuple(replica for replica in replicas if replica not in adding)
+    partition.target = None
+    partition.begin_epoch(partition.leader)
+    return {"error": "NONE"}
+
+
+def _complete(cluster: ModelCluster, partition: Partition) -> None:
+    """End a reassignment, unless it adds a replica on a broker that is down."""
+    target = partition.target
+    if target is None:
+        return
+    _, adding, removing = _reassigned(partition, target)
+    if cluster.down & set(adding):
+        return
+    partition.replicas, partition.target = target, None
+    if partition.leader in removing:
+        partition.begin_epoch(target[0])
+    elif removing:
+        partition.begin_epoch(partition.leader)
+
+
+def _reassigned(partition: Partition, target: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return all replicas, those being added and those being removed (`PartitionReassignmentReplicas`)."""
+    before = set(partition.replicas or ())
+    adding, removing = tuple(sorted(set(target) - before)), tuple(sorted(before - set(target)))
+    return (*target, *removing), adding, removing
+
+
+def list_reassignments(cluster: ModelCluster, step: ListReassignments) -> Expectation:
+    """Return the reassignment of the partition, if it is ongoing."""
+    partition = cluster.partition(step.topic, step.partition)
+    if partition is None or partition.target is None:
+        return {"error": "NONE", "ongoing": ()}
+    return {"error": "NONE", "ongoing": ((step.partition, *_reassigned(partition, partition.target)),)}
+
+
+def restart(cluster: ModelCluster, step: Restart) -> Expectation:
+    """Expect that the broker serves again, without loss of an acknowledged change, and ends reassignments to it."""
+    cluster.down.discard(step.broker)
+    for topic in cluster.topics.values():
+        for partition in topic.partitions:
+            _complete(cluster, partition)
+    return {"serves": True}
 
 
 def elect_leaders(cluster: ModelCluster, step: ElectLeaders) -> Expectation:

@@ -1,8 +1,8 @@
 """State of the model: topics, their partitions' logs, producers, groups and their offsets.
 
 It contains only what determines responses. A partition's log is a list of batches with their offsets; the log end is
-the high watermark. There are no faults, so all replicas are in sync, and a leader changes only if the script requests
-it. The replicas are known only for topics that the script assigns.
+the high watermark. A script uses no replica of a broker that is down, so all others are in sync, and a leader changes
+only if the script requests it. The replicas are known only for topics that the script assigns.
 """
 
 from dataclasses import dataclass, field
@@ -72,6 +72,8 @@ class Partition:
     """Replicas in their order; None if the cluster selected them."""
     leader: int | None = None
     """Leader of the partition; None if the cluster selected it."""
+    target: tuple[int, ...] | None = None
+    """Replicas that the ongoing reassignment requests; None if no reassignment is ongoing."""
     leader_epoch: int = 0
     epoch_starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     """(epoch, offset of its first record) of the leader's epochs, ascending in both (KIP-101)."""
@@ -147,6 +149,8 @@ class ModelCluster:
     """All state that a script can change."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
+    down: set[int] = field(default_factory=set)
+    """Places of the brokers that are down."""
     topic_ids: int = 0
     """Number of assigned topic ids."""
     producers: int = 0
@@ -155,6 +159,8 @@ class ModelCluster:
     """Producer and its epoch by transactional id."""
     quotas: dict[tuple[str, str | None], dict[str, int]] = field(default_factory=dict)
     """Quotas by client id, user and name; the user is None for the quotas of every user."""
+    credentials: dict[str, dict[int, int]] = field(default_factory=dict)
+    """Iterations by SCRAM mechanism, by user."""
     members: int = 0
     """Number of assigned member ids."""
     groups: dict[str, Group] = field(default_factory=dict)

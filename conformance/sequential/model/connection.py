@@ -1,14 +1,15 @@
-"""Model of ApiVersions, broken requests, raw requests, and the restart of a broker."""
+"""Model of ApiVersions, broken requests, raw requests, and the end of a broker."""
 
 import re
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
+from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
     ApiVersions,
     BrokenRequest,
-    KillAndRestart,
+    Kill,
     RawBytes,
     RawRequest,
     Repeated,
@@ -41,9 +42,10 @@ def broken_request(_cluster: object, _step: BrokenRequest) -> Expectation:
     return {"broker": "alive", "other_connections": "served", "memory": "bounded"}
 
 
-def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
-    """Expect that the broker serves again. The model's state does not change: no acknowledged change is lost."""
-    return {"serves": True}
+def kill(cluster: ModelCluster, step: Kill) -> Expectation:
+    """Expect nothing: the broker does not respond until it is started again."""
+    cluster.down.add(step.broker)
+    return {}
 
 
 def repeated(_cluster: object, _step: Repeated) -> Expectation:

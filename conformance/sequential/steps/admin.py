@@ -114,6 +114,29 @@ class DescribeConfigs(Step):
     """Place of a broker whose settings are described, too. Only this broker describes them: send the step `On` it."""
 
 
+class ScramMechanism(IntEnum):
+    """SCRAM mechanism of a credential (KIP-554)."""
+
+    SHA_256 = 1
+    SHA_512 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AlterScramCredential(Step):
+    """AlterUserScramCredentials of one credential (KIP-554): its iterations; None deletes it."""
+
+    iterations: int | None
+    mechanism: ScramMechanism = ScramMechanism.SHA_256
+    user: str = "trial-user"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeScramCredentials(Step):
+    """DescribeUserScramCredentials of one user (KIP-554)."""
+
+    user: str = "trial-user"
+
+
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotas(Step):
     """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); None removes the quota.

@@ -42,8 +42,15 @@ class BrokenRequest(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class KillAndRestart(Step):
-    """SIGKILL to one broker, and its restart with the same disk.
+class Kill(Step):
+    """SIGKILL to one broker, which is down until its `Restart`."""
+
+    broker: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Restart(Step):
+    """Restart of a broker that was killed, with the same disk.
 
     The script continues when the leaders of its partitions serve again, or after a timeout.
     """
