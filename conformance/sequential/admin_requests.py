@@ -119,7 +119,7 @@ def _alter_scram_credential(step: AlterScramCredential, names: Names) -> dict[st
 
 
 _PASSWORD: Final = b"kafkatrial"
-"""Password of the users of a script, for which nobody logs in."""
+"""Password of the users of a script. No client authenticates with it."""
 
 
 def _describe_scram_credentials(step: DescribeScramCredentials, names: Names) -> dict[str, Any]:
