@@ -229,8 +229,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/incomplete-producer-id-is-rejected",
         level=Level.MUST,
-        text="From v3 on, an InitProducerId request with a producer id but no epoch, or with an epoch but no producer "
-        "id, is rejected with INVALID_REQUEST.",
+        text="Since v3 an InitProducerId request with a producer id but no epoch, or with an epoch but no producer id, "
+        "returns INVALID_REQUEST.",
         sources=(sources.KIP_360,),
         check=sequential(script(*rejections.INCOMPLETE_PRODUCERS), judges("errors", of=RawRequest)),
     ),
