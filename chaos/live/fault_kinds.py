@@ -76,7 +76,7 @@ def _held_requests(shape: Shape) -> SearchStrategy[Group]:
     delays_ms = st.sampled_from((None, None, 300, 2_000))  # None is more frequent: held until the fault is over
     return one(
         st.builds(
-            lambda link, delay_ms, held: HoldRequests(*link[0], link[1], delay_ms, held),
+            lambda link, delay_ms, held: HoldRequests(link[0][0], link[0][1], link[1], delay_ms, held),
             links,
             delays_ms,
             st.sampled_from(Held),
