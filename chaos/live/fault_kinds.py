@@ -1,4 +1,7 @@
-"""Kinds of faults in schedules for real clusters: most kinds of the simulation, and others that need processes."""
+"""Kinds of faults in schedules for real clusters.
+
+They are the kinds of the simulation, except `late-leader`, and others that need processes.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -31,25 +34,27 @@ from fixtures.faults import (
     Upgrade,
 )
 
-_FROM_FOLLOWERS: Final = ((1,), (1, 23))
-"""API keys of Fetch, alone or with OffsetForLeaderEpoch."""
-_FROM_BROKERS: Final = ((56,), (63,), (62, 63))
-"""API keys of AlterPartition; of BrokerHeartbeat; of BrokerRegistration with BrokerHeartbeat."""
-_FROM_CLIENTS: Final = ((0,), (1,), (3,), (22,))
-"""API keys of Produce, Fetch, Metadata and InitProducerId."""
+_FOLLOWER_APIS: Final = ((1,), (1, 23))
+"""API keys of requests from followers that are held together: Fetch; Fetch and OffsetForLeaderEpoch."""
+_BROKER_APIS: Final = ((56,), (63,), (62, 63))
+"""The same for requests from brokers: AlterPartition; BrokerHeartbeat; BrokerRegistration and BrokerHeartbeat."""
+_CLIENT_APIS: Final = ((0,), (1,), (3,), (22,))
+"""The same for requests from clients: Produce; Fetch; Metadata; InitProducerId."""
 _SETTINGS: Final = (
     ("replica.lag.time.max.ms", "1000"),
     ("replica.fetch.max.bytes", "100"),
     ("log.flush.offset.checkpoint.interval.ms", "100"),
     ("metadata.log.max.record.bytes.between.snapshots", "300"),
 )
-"""Settings that `RestartWith` gives to a node."""
+"""Settings of a node, one of which `RestartWith` changes."""
 LASTING: Final = "lasting"
+"""Kind of the faults that last longer than a cluster may take to recover."""
 LASTING_MS: Final = 70_000
-"""Longer than a cluster with a round's settings may take to recover after a change."""
+"""Duration of a lasting fault. A cluster with a round's settings may take 50 s to recover
+(`linearizability.anomalies.healing`)."""
 _MIB: Final = 1024 * 1024
 _NEWEST: Final = "4.3.1"
-"""Kafka version of `Upgrade`."""
+"""Version of Kafka with which `Upgrade` restarts a node."""
 
 
 def _refusals(shape: Shape) -> SearchStrategy[Group]:
@@ -62,18 +67,18 @@ def _slices(shape: Shape) -> SearchStrategy[Group]:
     return one(st.builds(lambda pair, size: Slice(pair[0], pair[1], size), ends(shape), sizes))
 
 
-def _holds(shape: Shape) -> SearchStrategy[Group]:
+def _held_requests(shape: Shape) -> SearchStrategy[Group]:
     links = chosen(
-        st.tuples(st.just((Role.FOLLOWER, Role.LEADER)), st.sampled_from(_FROM_FOLLOWERS)),
-        st.tuples(st.just((Role.LEADER, Role.CONTROLLER)), st.sampled_from(_FROM_BROKERS)),
-        st.tuples(st.just((Role.CLIENTS, Role.LEADER)), st.sampled_from(_FROM_CLIENTS)),
+        st.tuples(st.just((Role.FOLLOWER, Role.LEADER)), st.sampled_from(_FOLLOWER_APIS)),
+        st.tuples(st.just((Role.LEADER, Role.CONTROLLER)), st.sampled_from(_BROKER_APIS)),
+        st.tuples(st.just((Role.CLIENTS, Role.LEADER)), st.sampled_from(_CLIENT_APIS)),
     )
-    waits = st.sampled_from((None, None, 300, 2_000))
+    delays_ms = st.sampled_from((None, None, 300, 2_000))  # None is more frequent: held until the fault is over
     return one(
         st.builds(
-            lambda link, wait, held: HoldRequests(link[0][0], link[0][1], link[1], wait, held),
+            lambda link, delay_ms, held: HoldRequests(link[0][0], link[0][1], link[1], delay_ms, held),
             links,
-            waits,
+            delays_ms,
             st.sampled_from(Held),
         )
     )
@@ -97,7 +102,7 @@ def _memory_limits(shape: Shape) -> SearchStrategy[Group]:
     return one(st.builds(LimitMemory, nodes(shape), st.sampled_from(sizes)))
 
 
-def _other_settings(shape: Shape) -> SearchStrategy[Group]:
+def _changed_settings(shape: Shape) -> SearchStrategy[Group]:
     return one(st.builds(lambda node, setting: RestartWith(node, *setting), nodes(shape), st.sampled_from(_SETTINGS)))
 
 
@@ -107,12 +112,12 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
 
 def _lasting(shape: Shape) -> SearchStrategy[Group]:
     """Return a strategy for faults that make one node unavailable for `LASTING_MS`."""
-    gone: SearchStrategy[AnyFault] = chosen(
+    faults: SearchStrategy[AnyFault] = chosen(
         st.builds(Kill, nodes(shape)),
         st.builds(Pause, nodes(shape)),
         st.builds(Isolate, nodes(shape), st.just(True), keeps()),
     )
-    return gone.map(lambda fault: (Timed(0, fault, LASTING_MS),))
+    return faults.map(lambda fault: (Timed(0, fault, LASTING_MS),))
 
 
 KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS | {
@@ -120,12 +125,12 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
     "unregister": SIMULATED_KINDS["unregister"],
     "refuse": _refusals,
     "slice": _slices,
-    "hold-requests": _holds,
+    "hold-requests": _held_requests,
     "cut-file": _cut_files,
     "stale-copy": _stale_copies,
     "starve": _starvations,
     "memory": _memory_limits,
-    "restart-with": _other_settings,
+    "restart-with": _changed_settings,
     "upgrade": _upgrades,
     LASTING: _lasting,
 }
@@ -134,10 +139,10 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
 
 @cache
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Return a strategy for schedules of faults of some kinds, ordered by time, as in the simulation.
+    """Return a strategy for schedules of faults of these kinds, each ordered by time.
 
-    If `LASTING` is among the kinds, each schedule has one lasting fault and nothing else, because any other fault
-    restarts the time allowed for recovery.
+    If `LASTING` is among the kinds, a schedule is a single lasting fault, because after any other fault the cluster is
+    allowed to recover again.
     """
     if LASTING in kinds:
         return KINDS[LASTING](shape)

@@ -1,7 +1,7 @@
-"""Requirements of idempotent producers (KIP-98, KIP-360): no duplicate and no gap in the sequence is appended.
+"""Requirements of idempotent producers (KIP-98, KIP-360): duplicates and batches out of sequence are not appended.
 
-Retries of real clients and lost responses are covered by `conformance/concurrent`; here, single requests test each
-decision of the broker.
+Here, single requests test each decision of the broker. `conformance/concurrent` tests retries of real clients after
+lost responses.
 """
 
 from typing import Final
@@ -29,15 +29,15 @@ from fixtures.targets.target import Capability
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _JUDGED: Final = judges("error", "base_offset", of=Produce) | judges("error", "records", of=Fetch)
 
-_AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 1))
-"""The last batch again, or one of the four before it."""
+_REMEMBERED_AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 1))
+"""Moves that repeat one of the last five accepted batches."""
 
-_OLDEST: Final = "again 1000"
-"""The first accepted batch again."""
+_FIRST_AGAIN: Final = "again 1000"
+"""Move that repeats the first accepted batch, because there are fewer than 1,000."""
 
 
 def _numbered(sequence: int) -> Produce:
-    """Return a step that produces one record with this sequence number to a separate topic."""
+    """Return a step that produces one record with this sequence number to the topic `trial-five`."""
     return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic="trial-five")
 
 
@@ -45,14 +45,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/duplicate-is-acknowledged-once",
         level=Level.MUST,
-        text="A batch with the producer id, epoch and sequence numbers of one of the producer's last five batches in "
-        "the partition returns NONE with the base offset of the first time, and is not appended again.",
+        text="A batch that repeats one of the producer's last five batches in the partition (same producer id, epoch "
+        "and sequence numbers) returns NONE with the base offset of the original batch, and is not appended again.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
                 CreateTopic(),
                 InitProducerId(),
-                producer(several("next", *_AGAIN, at_most=10), moves("next"), moves("again 1")),
+                producer(several("next", *_REMEMBERED_AGAIN, at_most=10), moves("next"), moves("again 1")),
                 Fetch(),
                 CreateTopic("trial-five"),
                 *(_numbered(sequence) for sequence in (*range(7), *range(2, 7))),
@@ -66,8 +66,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/batches-keep-their-producer",
         level=Level.MUST,
-        text="A fetch returns each batch with the producer id, the producer epoch and the base sequence with which it "
-        "was produced, and a batch of a producer without an id with -1 for each.",
+        text="A fetch returns each batch with the producer id, producer epoch and base sequence number with which it "
+        "was produced. If it was produced without a producer id, all three are -1.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
             script(
@@ -87,8 +87,8 @@ REQUIREMENTS: Final = (
         id="idempotence/active-producers-are-described",
         level=Level.MUST,
         text="DescribeProducers returns each producer that has a batch in the partition, with the epoch, the last "
-        "sequence number and the maximum timestamp of its last batch. A producer without a transactional id has no "
-        "transaction.",
+        "sequence number and the maximum timestamp of its last batch. For a producer without a transactional id, the "
+        "start offset of the transaction is -1.",
         sources=(sources.KIP_664, sources.KIP_98),
         check=sequential(
             script(
@@ -109,14 +109,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/evicted-duplicate-is-rejected",
         level=Level.MUST,
-        text="A batch that is sent again after five or more others is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, and "
-        "is not appended.",
+        text="A batch that is sent again after five or more newer batches of its producer is rejected with "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER, and is not appended.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
                 CreateTopic(),
                 InitProducerId(),
-                producer(several("next", at_least=BATCHES_REMEMBERED + 1, at_most=8), moves(_OLDEST)),
+                producer(several("next", at_least=BATCHES_REMEMBERED + 1, at_most=8), moves(_FIRST_AGAIN)),
                 Fetch(),
             ),
             _JUDGED,
@@ -126,9 +126,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/sequence-gap-is-rejected",
         level=Level.MUST,
-        text="Once a producer has a batch in the partition, a batch whose first sequence number does not follow its "
-        "last one is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that is next in "
-        "sequence is accepted afterwards.",
+        text="If a producer has a batch in the partition, a batch whose base sequence number is not the next one is "
+        "rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, and is not appended. The batch that is next in sequence is "
+        "accepted afterwards.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -144,8 +144,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/new-epoch-begins-at-zero",
         level=Level.MUST,
-        text="The first batch of a newer producer epoch has sequence number 0: any other is rejected with "
-        "OUT_OF_ORDER_SEQUENCE_NUMBER, and the older epoch stays current.",
+        text="The first batch of a newer producer epoch must have the base sequence number 0. With any other, it is "
+        "rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, and the older epoch remains current.",
         sources=(sources.KIP_360, sources.KIP_98),
         check=sequential(
             script(
@@ -167,8 +167,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/older-epoch-is-fenced",
         level=Level.MUST,
-        text="Once a batch of a newer epoch was appended, a batch of an older epoch of the same producer id is "
-        "rejected with INVALID_PRODUCER_EPOCH, and nothing is appended.",
+        text="After a batch of a newer epoch has been appended, a batch of an older epoch of the same producer id is "
+        "rejected with INVALID_PRODUCER_EPOCH, and is not appended.",
         sources=(sources.KIP_98, sources.KIP_360),
         check=sequential(
             script(
@@ -229,8 +229,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/incomplete-producer-id-is-rejected",
         level=Level.MUST,
-        text="Since v3 an InitProducerId with a producer id and no epoch, or with an epoch and no id, returns "
-        "INVALID_REQUEST.",
+        text="Since v3 an InitProducerId request with a producer id but no epoch, or with an epoch but no producer id, "
+        "returns INVALID_REQUEST.",
         sources=(sources.KIP_360,),
         check=sequential(script(*rejections.INCOMPLETE_PRODUCERS), judges("errors", of=RawRequest)),
     ),

@@ -1,4 +1,4 @@
-"""`kafkatrial report`: tables and a page about runs over time, and about the changes from one run to the next."""
+"""`kafkatrial report`: a page and tables with the figures of runs, and with the changes between them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,12 +21,13 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUN_DIR",
-            help="Run directories, or directories that hold several. Two are compared; more give the trend over all.",
+            help="Run directories, or directories that contain several. Two runs are compared; of three or more, the "
+            "trend is shown.",
         ),
     ],
     *,
     engine: Annotated[
-        Engine, typer.Option(help="Engine that computes: DuckDB in this process, or Spark for larger histories.")
+        Engine, typer.Option(help="Engine for the tables: DuckDB in this process, or Spark for larger histories.")
     ] = Engine.LOCAL,
     master: Master = None,
     spark_conf: SparkConf = None,

@@ -1,4 +1,4 @@
-"""`kafkatrial targets`: the kinds of clusters, their installation, and a probe of a running one."""
+"""`kafkatrial targets`: a list of the kinds of targets, their installation, and a probe of a running broker."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ def list_targets(
     context: typer.Context,
     recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
 ) -> ExitCode:
-    """List the kinds of clusters, install what they need, or probe a running one."""
+    """List the kinds of targets, install the software that one needs, or probe a running broker."""
     if context.invoked_subcommand is None:
         from kafkatrial.console import show, stdout_console
         from kafkatrial.target_tables import render_kinds
@@ -42,11 +42,12 @@ def install(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="One of: apache-kafka:4.3.1, apache-kafka:3.9.2, apache-kafka-container, toxiproxy, spark.",
+            help="Software to install: apache-kafka:VERSION, apache-kafka-container:TAG, toxiproxy or spark. VERSION "
+            "and TAG may be omitted (default: 4.3.1).",
         ),
     ],
 ) -> ExitCode:
-    """Download or build what a target needs, into the user's cache. No other command downloads anything."""
+    """Download or build the software that a target needs. No other command downloads anything."""
     if name == "spark":
         return _install_spark()
     from fixtures.targets.install import install as install_target
@@ -59,7 +60,7 @@ def install(
 
 
 def _install_spark() -> ExitCode:
-    """Create the class data archive that halves the start time of a Spark session; pip installs PySpark itself."""
+    """Create the class data archive that halves the start time of a Spark session; pip installs PySpark."""
     from reports.spark.archive import make_archive
 
     typer.echo(f"the class data archive of Spark is {make_archive()}")
@@ -73,7 +74,7 @@ def probe(
         Path | None, typer.Option("--client-settings", metavar="FILE", help=CLIENT_SETTINGS_HELP)
     ] = None,
 ) -> ExitCode:
-    """Show the cluster of a running broker and the versions of every API that it supports."""
+    """Show the cluster of a running broker, and the API versions that this broker supports."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal() and int(port) < 1 << 16):
         raise UsageError(f"{address}: the address must be HOST:PORT")

@@ -1,7 +1,7 @@
-"""A cluster in one thread: machines, the network between them, clients, and faults.
+"""Simulated cluster in one thread: machines, the network between them, and connections of clients.
 
-Nodes 1 to `size` are brokers and controllers, unless `roles` assigns other roles. Every message is encoded to bytes
-with the same codecs as between processes. The same seed and the same calls give the same run.
+Every message is encoded to bytes with the same codecs as between processes. The same seed and the same calls give the
+same run.
 
     cluster = SimulatedCluster(3, seed=7)
     cluster.await_ready()
@@ -30,7 +30,7 @@ CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", CONTROLLER_LI
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 READY_MAX_MS = 60_000
 INITIAL_TASK_DELAY_MS = 300
-"""Value of `log.initial.task.delay.ms`. Simulated nodes often run for less than Kafka's default of 30 s."""
+"""Value of `log.initial.task.delay.ms`, because simulated nodes often run for less than Kafka's default of 30 s."""
 _LISTENERS = {port: name for name, port in PORTS.items()}
 
 
@@ -40,11 +40,14 @@ def host_of(node_id: int) -> str:
 
 
 class SimulatedCluster:
-    """A cluster, which starts all its nodes.
+    """Simulated cluster; its nodes are started when it is created.
 
+    :param size: nodes 1 to `size` are combined brokers and controllers.
+    :param roles: `process.roles` by node id, for nodes with other roles and for additional nodes.
     :param properties: Kafka properties of every node.
-    :param node_properties: additional properties by node id.
+    :param node_properties: Kafka properties by node id; they override `properties`.
     :param delay_ms: delay of every link; a random time up to `jitter_ms` is added.
+    :ivar added: callbacks that `add_broker` calls with the new machine, before its node starts.
     """
 
     def __init__(
@@ -70,7 +73,6 @@ class SimulatedCluster:
         self.node_properties = {node_id: dict(own) for node_id, own in (node_properties or {}).items()}
         self.machines: dict[int, Machine] = {}
         self.added: list[Callable[[Machine], None]] = []
-        """Callbacks for each machine that is added, before its node starts."""
         self._voters = ",".join(
             f"{voter}@{host_of(voter)}:{PORTS[CONTROLLER]}"
             for voter, role in self.roles.items()
@@ -99,14 +101,14 @@ class SimulatedCluster:
     # Start and end of nodes
 
     def start(self, node_id: int) -> None:
-        """Start a node on its disk. If the node cannot start, `failed` of its machine has the error."""
+        """Start a node with the disk of its machine. If it cannot start, the machine's `failed` has the error."""
         machine = self.machines[node_id]
         properties = self._properties_of(node_id)
         layout = Layout.of(properties, node_id)
         incarnation_id = UUID(int=2_000_000 + 1000 * node_id + machine.incarnation)
         identity = Identity(node_id, "cluster", layout.advertised, self._directory_ids[node_id], incarnation_id)
 
-        def make(now: Now) -> Node:
+        def make_node(now: Now) -> Node:
             return Node(
                 identity,
                 layout,
@@ -118,17 +120,17 @@ class SimulatedCluster:
                 trace=machine.trace_event,
             )
 
-        machine.run(make)
+        machine.run(make_node)
 
     def _new_uuid(self) -> UUID:
         return UUID(int=next(self._uuids))
 
     def kill(self, node_id: int) -> None:
-        """Kill a process; its writes are kept."""
+        """Kill the process of a node. Its files are kept, including unflushed writes."""
         self.machines[node_id].kill()
 
     def cut_power(self, node_id: int) -> int:
-        """Cut the power of a machine. Unflushed data may be lost; return by how many bytes the files shrink."""
+        """Cut the power of a machine, which may lose unflushed data. Return by how many bytes its files shrink."""
         return self.machines[node_id].cut_power()
 
     def shut_down(self, node_id: int) -> None:
@@ -136,13 +138,13 @@ class SimulatedCluster:
         self.machines[node_id].shut_down()
 
     def has_stopped(self, node_id: int) -> bool:
-        """Whether the node has ended."""
+        """Whether the node is not running, after a shutdown, a failure, a kill or a power cut."""
         return self.machines[node_id].node is None
 
     def wipe(self, node_id: int) -> None:
-        """Replace the disk of a machine by an empty one with a new directory id. Its node must not be running."""
+        """Replace the disk of a machine with an empty one that has a new directory id. Its node must not be running."""
         machine = self.machines[node_id]
-        assert machine.node is None, f"node {node_id} runs"
+        assert machine.node is None, f"node {node_id} is running"
         machine.disk = SimulatedDisk()
         self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
 
@@ -163,11 +165,11 @@ class SimulatedCluster:
     # Addresses
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
-        """Return the machine and the listener of a channel."""
+        """Return the place (the name of the machine) and the listener to which a channel leads."""
         return str(self._node_ids[channel.host]), _LISTENERS[channel.port]
 
     def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
-        """Return the function with which a machine accepts a connection."""
+        """Return the function that accepts a connection to a listener of the machine at a place."""
         return self.machines[int(place)].accept(listener, is_controller=listener == CONTROLLER)
 
     # Clients
@@ -180,11 +182,11 @@ class SimulatedCluster:
         closed: Callable[[], None],
         listener: str = CLIENT,
     ) -> "ClientConnection":
-        """Open a connection of a client.
+        """Open a connection from a client to a node.
 
-        :param place: the name of the client's place, by which link faults select its connections.
+        :param place: name of the client. Link faults that name it affect its connections.
         :param received: called with each response, which begins with its length.
-        :param closed: called when the connection is closed, or could not be opened.
+        :param closed: called when the connection is closed, or cannot be opened.
         """
         end = End(place, received, closed)
         pipe = self.network.connect(end, str(node_id), listener, self.accept(str(node_id), listener))
@@ -207,7 +209,7 @@ class SimulatedCluster:
 
 
 class ClientConnection:
-    """A client's end of a connection to a node."""
+    """The client's end of a connection to a node."""
 
     def __init__(self, network: Network, pipe: Pipe) -> None:
         self._network = network
@@ -215,7 +217,7 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has accepted the connection. Requests that are sent earlier are delivered after that."""
+        """Whether the node has accepted the connection. Requests that were sent before are delivered afterwards."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:

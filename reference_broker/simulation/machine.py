@@ -42,11 +42,11 @@ class Addresses(Protocol):
     """Lookup of the machine of a channel, and of the function with which a machine accepts connections."""
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
-        """Return the machine and the listener of a channel."""
+        """Return the place (the name of the machine) and the listener to which a channel leads."""
         ...
 
     def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
-        """Return the function with which a machine accepts a connection."""
+        """Return the function that accepts a connection to a listener of the machine at a place."""
         ...
 
 

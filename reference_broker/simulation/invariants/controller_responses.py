@@ -248,7 +248,7 @@ def _compare_proposal(
         ErrorCode.ineligible_replica: bool(proposal.ineligible(decision.before)),
         ErrorCode.invalid_request: not is_valid or leader_id != before.leader or recovers,
     }
-    yield f"{where}: {code.name} without a reason", reasons.get(code, False), True
+    yield f"{where}: whether there is a reason for {code.name}", reasons.get(code, False), True
 
 
 _ACCEPTED: Final = frozenset({ErrorCode.none, ErrorCode.new_leader_elected})

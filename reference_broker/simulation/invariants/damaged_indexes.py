@@ -26,7 +26,7 @@ from reference_broker.protocol.record_batch import (
     with_timestamp,
 )
 from reference_broker.simulation.disk import SimulatedDisk
-from reference_broker.simulation.invariants.log_copies import copied_log
+from reference_broker.simulation.invariants.log_copies import copy_log_files
 from reference_broker.simulation.invariants.oracle import check_lookups
 from reference_broker.simulation.invariants.violation import InvariantViolation
 
@@ -42,7 +42,7 @@ def check_damaged_indexes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms:
     :raises InvariantViolation: `indexes-kept`, or an invariant of lookups.
     """
     for (damage, apply), is_rolled in product(_DAMAGES.items(), (False, True)):
-        copy = copied_log(disk, log.directory)
+        copy = copy_log_files(disk, log.directory)
         _append_without_timestamp(_open(copy, log, wall_ms), wall_ms, is_rolled=is_rolled)
         for path in copy.files:
             apply(copy, path)

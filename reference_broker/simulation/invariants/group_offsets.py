@@ -1,11 +1,12 @@
-"""Committed offsets of consumer groups.
+"""Invariants of the committed offsets of consumer groups.
 
-| name                   | what must hold                                                                             |
-|------------------------|--------------------------------------------------------------------------------------------|
-| `group-offset-stays`   | an acknowledged commit is in the log of its partition, is committed, and stays there       |
-| `group-offsets-fit-log`| a coordinator's offsets are those of the records below the high watermark                  |
-| `group-offsets-loaded` | a coordinator of a healthy cluster has loaded its partitions; it does not coordinate the   |
-|                        | groups of a partition that it cannot load (`CoordinatorRuntime`, state FAILED)             |
+| name                    | what must hold                                                                            |
+|-------------------------|-------------------------------------------------------------------------------------------|
+| `group-offset-stays`    | an acknowledged commit is in a committed batch of its partition of `__consumer_offsets`,  |
+|                         | and stays there                                                                           |
+| `group-offsets-fit-log` | a coordinator's offsets are those of the records below the high watermark                 |
+| `group-offsets-loaded`  | a coordinator of a healthy cluster has loaded the partitions that it coordinates. A       |
+|                         | partition that it cannot load is not among them (`CoordinatorRuntime`, state FAILED)      |
 """
 
 from collections.abc import Iterator
@@ -24,31 +25,38 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import PartitionKey, Replica, Watch
 
 Entry = tuple[str, str, int]
-"""Group, topic and partition."""
-_EVERYTHING_BYTES = 1 << 30
+"""Key of a committed offset: group, topic and partition."""
+_UNLIMITED_BYTES = 1 << 30
 
 
 class GroupOffsetInvariants:
-    """The offset commits that were acknowledged to clients."""
+    """Checks of the offset commits that were acknowledged to clients, and of the coordinators' offsets."""
 
     def __init__(self, watch: Watch, partitions: PartitionInvariants) -> None:
         self._watch = watch
         self._partitions = partitions
         self._last: dict[Entry, Batch] = {}
-        """The batch of the last acknowledged commit, by group and partition."""
+        """The batch with the last acknowledged commit of each entry."""
 
     def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Record the committed batch of an OffsetCommit after a client has received the response."""
-        found = self._ledger(group)
+        """Find and record the batch of a commit whose acknowledgement a client has received.
+
+        Do nothing if the batches cannot be read, because no open replica has all of them. A commit may be missing if
+        the loss of other committed batches was permitted.
+
+        :raises InvariantViolation: `group-offset-stays`.
+        """
+        found = self._partition_of(group)
         if found is None:
-            raise InvariantViolation("group-offset-stays", f"{group} has committed {offset}, but no partition exists")
+            detail = f"{group} has committed {offset}, but its partition of {CONSUMER_OFFSETS_TOPIC} does not exist"
+            raise InvariantViolation("group-offset-stays", detail)
         key, ledger = found
-        holder = self._holder(key, ledger)
-        if holder is None and ledger.committed:
-            return  # no open replica has the last committed batch
+        replica = self._complete_replica(key, ledger)
+        if replica is None and ledger.committed:
+            return
         for batch in reversed(ledger.committed):
-            assert holder is not None
-            for commit, value in _commits(holder, batch):
+            assert replica is not None
+            for commit, value in _commits(replica, batch):
                 if (commit.group, commit.topic, commit.partition) == (group, topic, partition) and (
                     value is not None and value.offset == offset
                 ):
@@ -58,22 +66,24 @@ class GroupOffsetInvariants:
             detail = f"{group} has committed {offset} of {topic}-{partition}, which is in no committed record"
             raise InvariantViolation("group-offset-stays", detail)
 
-    def _ledger(self, group: str) -> tuple[PartitionKey, Ledger] | None:
-        found = {
+    def _partition_of(self, group: str) -> tuple[PartitionKey, Ledger] | None:
+        """Return the group's partition of `__consumer_offsets` and its ledger; None if there is none."""
+        ledgers = {
             key: ledger for key, ledger in self._partitions.ledgers.items() if ledger.name[0] == CONSUMER_OFFSETS_TOPIC
         }
-        if not found:
+        if not ledgers:
             return None
         index = partition_for_group(group, self._partition_count())
-        return next(((key, ledger) for key, ledger in found.items() if ledger.name[1] == index), None)
+        return next(((key, ledger) for key, ledger in ledgers.items() if ledger.name[1] == index), None)
 
     def _partition_count(self) -> int:
+        """Return the number of partitions of `__consumer_offsets`, from the newest metadata of a running node."""
         nodes = [watched.node for watched in self._watch.nodes.values() if watched.node is not None]
         newest = max(nodes, key=lambda node: node.metadata.offset)
         return len(newest.metadata.image.topics[CONSUMER_OFFSETS_TOPIC].partitions)
 
-    def _holder(self, key: PartitionKey, ledger: Ledger) -> Replica | None:
-        """Return a replica that is open and has the last committed batch."""
+    def _complete_replica(self, key: PartitionKey, ledger: Ledger) -> Replica | None:
+        """Return an open replica that has the last committed batch, and therefore all committed batches."""
         for watched in self._watch.nodes.values():
             replica = watched.replicas.get(key)
             if replica is not None and replica.partition is not None and ledger.last_committed is not None:
@@ -85,19 +95,20 @@ class GroupOffsetInvariants:
     def check_everything(self) -> None:
         """Check all acknowledged commits and all coordinators. Called when the cluster is healthy, and at the end."""
         for entry, batch in self._last.items():
-            found = self._ledger(entry[0])
+            found = self._partition_of(entry[0])
             assert found is not None
             _, ledger = found
-            is_there = any(batch.is_same_as(known) for known in (*ledger.committed, *ledger.given_up))
-            if not is_there and batch.last_offset >= ledger.highest_start:
-                raise InvariantViolation("group-offset-stays", f"{entry} was committed in {batch}, and is gone")
+            is_known = any(batch.is_same_as(known) for known in (*ledger.committed, *ledger.given_up))
+            if not is_known and batch.last_offset >= ledger.highest_start:
+                detail = f"{entry} was committed in {batch}, which is no longer among the committed batches"
+                raise InvariantViolation("group-offset-stays", detail)
         for watched in self._watch.nodes.values():
             if watched.node is not None:
                 check_coordinator(watched.node)
 
 
 def check_coordinator(node: Node) -> None:
-    """Compare the loaded offsets of the groups that a node coordinates with the log."""
+    """Compare the offsets that a node has loaded as a coordinator with those in its logs."""
     if node.broker is None:
         return
     for offsets in node.broker.groups.led.values():
@@ -115,9 +126,10 @@ def check_coordinator(node: Node) -> None:
 
 
 def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
+    """Return the committed offsets that result from the records below the high watermark."""
     expected: dict[Entry, OffsetCommitValue] = {}
     offset = partition.log_start_offset
-    while data := partition.log.read(offset, _EVERYTHING_BYTES, partition.high_watermark):
+    while data := partition.log.read(offset, _UNLIMITED_BYTES, partition.high_watermark):
         offset = next_offset(data)
         for _, record in decode_batches(data):
             commit = _commit(record)
@@ -130,9 +142,10 @@ def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
 
 
 def _commits(replica: Replica, batch: Batch) -> Iterator[tuple[OffsetCommitKey, OffsetCommitValue | None]]:
+    """Yield the commits in a batch of a replica."""
     assert replica.partition is not None
-    log = replica.partition.log
-    for _, record in decode_batches(log.read(batch.base_offset, 1, batch.last_offset + 1)):
+    data = replica.partition.log.read(batch.base_offset, 1, batch.last_offset + 1)  # a read returns at least one batch
+    for _, record in decode_batches(data):
         commit = _commit(record)
         if commit is not None:
             yield commit

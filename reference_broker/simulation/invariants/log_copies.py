@@ -1,4 +1,4 @@
-"""Copies of the files of one log, in which checks may open, damage and change the log."""
+"""Copies of the files of a log. A check can open, damage and change them without an effect on the node."""
 
 from typing import cast
 
@@ -9,8 +9,8 @@ from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.disk import SimulatedDisk
 
 
-def copied_log(disk: MemoryDisk, directory: str) -> SimulatedDisk:
-    """Copy the files of a log. The copy notes which of its files are changed."""
+def copy_log_files(disk: MemoryDisk, directory: str) -> SimulatedDisk:
+    """Copy the files of a log to a new disk, whose `changed` then has the files that are changed in the copy."""
     copy = SimulatedDisk()
     copy.make_directory(directory)
     for name in disk.list(directory):
@@ -19,18 +19,19 @@ def copied_log(disk: MemoryDisk, directory: str) -> SimulatedDisk:
     return copy
 
 
-def crashed_copy(log: UnifiedLog) -> MemoryDisk:
-    """Copy the files of a log as a power cut may leave them.
+def copy_crashed_log(log: UnifiedLog) -> MemoryDisk:
+    """Copy the files of a log to a new disk, as a power cut may leave them.
 
-    The files that were written since the last flush have the content from before a truncation: an epoch and a producer
-    snapshot of records that other records have replaced.
+    Records above the recovery point may have replaced others, which were truncated. A power cut may restore files from
+    before the truncation. So the copy has an epoch of truncated records in its leader epoch checkpoint, and at the log
+    end a producer snapshot without producers. Recovery must ignore both.
     """
-    copy = copied_log(cast("MemoryDisk", log.disk), log.directory)
+    copy = copy_log_files(cast("MemoryDisk", log.disk), log.directory)
     epochs_path = f"{log.directory}/{LEADER_EPOCH_FILE}"
     if copy.exists(epochs_path):
         flushed = [entry for entry in read_epochs(copy, epochs_path) if entry[1] < log.recovery_point]
-        truncated = log.latest_epoch + 1, max(log.recovery_point, log.log_end_offset - 1)
-        write_epochs(copy, epochs_path, [*flushed, truncated])
+        outdated = log.latest_epoch + 1, max(log.recovery_point, log.log_end_offset - 1)
+        write_epochs(copy, epochs_path, [*flushed, outdated])
     if log.log_end_offset > max(log.recovery_point, log.segments[-1].base_offset):
         snapshot = ProducerStateManager().snapshot()
         copy.write(f"{log.directory}/{log.log_end_offset:020d}.snapshot", snapshot)

@@ -32,7 +32,7 @@ from reference_broker.core.log.producer_state_manager import BATCHES_REMEMBERED,
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, Codec, checksum
 from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps, finish
-from reference_broker.simulation.invariants.log_copies import crashed_copy
+from reference_broker.simulation.invariants.log_copies import copy_crashed_log
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
 from reference_broker.simulation.invariants.recovery import check_recovered
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -311,7 +311,7 @@ class _Oracle:
     def check_recovery(self, wall_ms: int) -> None:
         """Recover the log in a copy of its files, and compare."""
         log = self._log
-        copy = crashed_copy(log)
+        copy = copy_crashed_log(log)
         again = UnifiedLog.open(
             copy, log.directory, log.config, wall_ms,
             recovery_point=log.recovery_point, log_start_offset=log.log_start_offset,

@@ -1,24 +1,27 @@
-"""Agreement of a quorum node's responses with its state when it sends them: the invariant `quorum-response`.
+"""Responses of quorum nodes: the invariant `quorum-response`.
+
+A response is compared with the state of the node at the time of sending. It is not compared if it is from the node's
+previous state, which the node has left during the same event.
 
 | request           | what must hold for the response                                                                 |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| any of the quorum | INCONSISTENT_CLUSTER_ID is returned if and only if the request is from another cluster. The     |
-|                   | response has the node's epoch, leader and the leader's endpoint; an epoch is rejected as older  |
-|                   | or newer only if it is older or newer                                                           |
+| all except        | the error is INCONSISTENT_CLUSTER_ID if and only if the request is from another cluster. The    |
+| DescribeQuorum    | response has the node's epoch and leader, and the leader's endpoint. An epoch is rejected as    |
+|                   | older only if it is older, and as newer only if it is newer                                     |
 | Vote              | a granted vote is stored. A vote is denied only if the candidate's log is behind, or if the     |
 |                   | node has voted for another candidate, knows a leader, or is a Candidate or Resigned. A pre-vote |
 |                   | is denied only if the candidate's log is behind, or if the node is a Leader or a Follower whose |
 |                   | leader has responded (KIP-595, KIP-996)                                                         |
-| BeginQuorumEpoch, | the epoch of an accepted request is the node's own afterwards                                   |
-| EndQuorumEpoch    | the same; a follower of the resigned leader waits until its turn among the preferred            |
-|                   | successors, at most the maximum election backoff (KIP-595)                                      |
-| Fetch             | a response without an error is from the leader of the epoch, and has its high watermark. It has |
-|                   | at most one of: records from the fetch offset on, the diverging epoch, the id of the snapshot   |
-|                   | to fetch. If it has none of them, the fetch offset is the log end. Only the leader and epoch    |
-|                   | are compared if the leader has resigned since                                                   |
-| FetchSnapshot     | a response without an error is from the leader of the epoch, which may have resigned since. It  |
-|                   | has the bytes that the leader's disk has at the requested position                              |
-| DescribeQuorum    | the leader returns its state of each voter and observer, each once; another node returns the    |
+| BeginQuorumEpoch  | if the request is accepted, its epoch is the node's own                                         |
+| EndQuorumEpoch    | the same. A follower of the resigned leader starts its election after a backoff that depends on |
+|                   | its position among the preferred candidates, and is at most the maximum (KIP-595)               |
+| Fetch             | a response without an error is from the leader, and has its high watermark. It has at most one  |
+|                   | of three: records from the fetch offset on, a diverging epoch, or the id of a snapshot to       |
+|                   | fetch. If it has none of them, the fetch offset is the log end. If the leader has resigned      |
+|                   | since, these rules do not apply                                                                 |
+| FetchSnapshot     | a response without an error is from the leader, which may have resigned since. It has the bytes |
+|                   | of the snapshot at the requested position                                                       |
+| DescribeQuorum    | the leader returns its state of each voter and observer, each once. Another node returns the    |
 |                   | leader that it knows (KIP-836). For unknown partitions leader, epoch and high watermark are 0   |
 """
 
@@ -60,8 +63,9 @@ def check_quorum_response(watched: Watched, event: ResponseSent) -> None:
 
 def _compare_cluster(watched: Watched, request: Any, response: Any) -> Iterator[Comparison]:
     assert watched.node is not None
-    is_other = request.cluster_id not in {None, "", watched.node.runtime.identity.cluster_id}
-    yield "rejected for its cluster id", response.error_code is ErrorCode.inconsistent_cluster_id, is_other
+    is_foreign = request.cluster_id not in {None, "", watched.node.runtime.identity.cluster_id}
+    is_rejected = response.error_code is ErrorCode.inconsistent_cluster_id
+    yield "whether the request is rejected for its cluster id", is_rejected, is_foreign
 
 
 def _compare_leader(watched: Watched, response: Any, leader_id: int, leader_epoch: int) -> Iterator[Comparison]:
@@ -74,24 +78,24 @@ def _compare_leader(watched: Watched, response: Any, leader_id: int, leader_epoc
 
 
 def _is_from_previous_state(watched: Watched, leader_and_epoch: tuple[int, int], request_epoch: int) -> bool:
-    """Whether the response was made in the previous state, which the node has left in the same event."""
-    before = watched.quorum_state
-    if not isinstance(before, State) or before is watched.quorum.state:
+    """Whether the response is from the node's state before this event, which the node has left during the event."""
+    previous = watched.quorum_state
+    if not isinstance(previous, State) or previous is watched.quorum.state:
         return False
-    return leader_and_epoch == (before.leader_id, before.epoch) and request_epoch <= before.epoch
+    return leader_and_epoch == (previous.leader_id, previous.epoch) and request_epoch <= previous.epoch
 
 
 def _compare_epoch(watched: Watched, code: ErrorCode, request_epoch: int) -> Iterator[Comparison]:
     epoch = watched.quorum.state.epoch
     if code is ErrorCode.none:
-        yield "epoch", request_epoch, epoch
+        yield "epoch of the accepted request", request_epoch, epoch
     elif code is ErrorCode.fenced_leader_epoch:
-        yield "older epoch", request_epoch < epoch, True
+        yield "whether the rejected epoch is older", request_epoch < epoch, True
     elif code is ErrorCode.unknown_leader_epoch:
-        yield "newer epoch", request_epoch > epoch, True
+        yield "whether the rejected epoch is newer", request_epoch > epoch, True
 
 
-# --- elections
+# --- Vote, BeginQuorumEpoch and EndQuorumEpoch
 
 
 def _compare_vote(watched: Watched, request: Any, response: Any) -> Iterator[Comparison]:
@@ -102,7 +106,7 @@ def _compare_vote(watched: Watched, request: Any, response: Any) -> Iterator[Com
     if _is_from_previous_state(watched, (returned.leader_id, returned.leader_epoch), requested.replica_epoch):
         return
     yield from _compare_leader(watched, response, returned.leader_id, returned.leader_epoch)
-    yield from _compare_voter(watched, request, requested, returned.error_code)
+    yield from _compare_voter_key(watched, request, requested, returned.error_code)
     if returned.error_code is ErrorCode.fenced_leader_epoch:
         yield from _compare_epoch(watched, returned.error_code, requested.replica_epoch)
     if returned.error_code is not ErrorCode.none:
@@ -111,10 +115,10 @@ def _compare_vote(watched: Watched, request: Any, response: Any) -> Iterator[Com
     state = watched.quorum.state
     if returned.vote_granted:
         if not requested.pre_vote:
-            yield "epoch", requested.replica_epoch, state.epoch
-            yield "voted", None if state.voted is None else state.voted.id, requested.replica_id
+            yield "epoch of the granted vote", requested.replica_epoch, state.epoch
+            yield "stored vote", None if state.voted is None else state.voted.id, requested.replica_id
     else:
-        yield "denied without a reason", _may_deny_vote(watched.quorum, requested), True
+        yield "whether the vote may be denied", _may_deny_vote(watched.quorum, requested), True
 
 
 def _may_deny_vote(quorum: KafkaRaftClient, requested: Any) -> bool:
@@ -138,37 +142,38 @@ def _compare_epoch_change(watched: Watched, request: Any, response: Any) -> Iter
     yield from _compare_leader(watched, response, returned.leader_id, returned.leader_epoch)
     yield from _compare_epoch(watched, returned.error_code, requested.leader_epoch)
     if hasattr(requested, "voter_directory_id"):
-        yield from _compare_voter(watched, request, requested, returned.error_code)
-    elif returned.error_code is ErrorCode.none:  # EndQuorumEpoch, which names no voter
-        yield from _compare_successor(watched.quorum, requested, watched.machine.now.monotonic_ms)
+        yield from _compare_voter_key(watched, request, requested, returned.error_code)
+    elif returned.error_code is ErrorCode.none:  # EndQuorumEpoch has no voter key
+        yield from _compare_election_backoff(watched.quorum, requested, watched.machine.now.monotonic_ms)
 
 
-def _compare_successor(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
+def _compare_election_backoff(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
     """Compare the time until the follower's election with Kafka's `strictExponentialElectionBackoffMs`.
 
-    The first successor does not wait. The maximum wait of every other successor is twice that of the previous one. The
-    last one waits at most half of `election_backoff_max_ms`, and a node that is no successor at most all of it.
+    Only the first preferred candidate does not wait. A node that is not a preferred candidate waits at most
+    `election_backoff_max_ms`, the last candidate half of that, and each candidate before it half as long as the next.
     """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (requested.leader_id, requested.leader_epoch):
         candidates = [each.candidate_id for each in getattr(requested, "preferred_candidates", ())]
-        own = quorum.local.id
-        behind = len(candidates) - candidates.index(own) if own in candidates else 0
-        waits_ms = state.fetch_deadline_ms - now_ms
-        yield "waits no longer than its turn", waits_ms <= quorum.config.election_backoff_max_ms >> behind, True
-        yield "goes first", waits_ms <= 0, own in candidates[:1]
+        own_id = quorum.local.id
+        halvings = len(candidates) - candidates.index(own_id) if own_id in candidates else 0
+        longest_ms = quorum.config.election_backoff_max_ms >> halvings
+        backoff_ms = state.fetch_deadline_ms - now_ms
+        yield f"whether the election backoff is at most {longest_ms} ms", backoff_ms <= longest_ms, True
+        yield "whether there is no election backoff", backoff_ms <= 0, own_id in candidates[:1]
 
 
-def _compare_voter(watched: Watched, request: Any, requested: Any, code: ErrorCode) -> Iterator[Comparison]:
-    """Check that the error is INVALID_VOTER_KEY if, and only if, the request names another voter (KIP-853)."""
+def _compare_voter_key(watched: Watched, request: Any, requested: Any, code: ErrorCode) -> Iterator[Comparison]:
+    """Check that the error is INVALID_VOTER_KEY if and only if the request has the key of another voter (KIP-853)."""
     local = watched.quorum.local
-    named = request.voter_id, requested.voter_directory_id
-    is_other = request.voter_id >= 0 and named not in {(local.id, local.directory_id), (local.id, None)}
+    key = request.voter_id, requested.voter_directory_id
+    is_other = request.voter_id >= 0 and key not in {(local.id, local.directory_id), (local.id, None)}
     if code in {ErrorCode.none, ErrorCode.invalid_voter_key}:
-        yield "addressed to another voter", code is ErrorCode.invalid_voter_key, is_other
+        yield "whether the request is rejected for its voter key", code is ErrorCode.invalid_voter_key, is_other
 
 
-# --- replication
+# --- Fetch and FetchSnapshot
 
 
 def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Comparison]:
@@ -185,21 +190,23 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
         return
     quorum, state = watched.quorum, watched.quorum.state
     if isinstance(state, Resigned):
-        return  # the node was the leader when it processed the request, and has resigned since
-    yield "a leader", isinstance(state, Leader), True
+        return  # the node was the leader when it handled the request, and has resigned since
+    yield "whether the node is the leader", isinstance(state, Leader), True
     assert isinstance(state, Leader)
     yield "high_watermark", returned.high_watermark, state.high_watermark
     diverging, snapshot, records = returned.diverging_epoch, returned.snapshot_id, returned.records or b""
-    yield "kinds of responses", (diverging.epoch >= 0) + (snapshot.end_offset >= 0) + bool(records) <= 1, True
+    contents = (diverging.epoch >= 0) + (snapshot.end_offset >= 0) + bool(records)
+    yield "whether there is at most one of records, diverging_epoch and snapshot_id", contents <= 1, True
     if records:
         header = BatchHeader.parse(records) if len(records) >= HEADER_SIZE_BYTES else None
         has_offset = header is not None and header.base_offset <= requested.fetch_offset <= header.last_offset
-        yield f"records from {requested.fetch_offset} on", has_offset, True
-    elif diverging.epoch < 0 and snapshot.end_offset < 0:
-        yield "nothing behind", requested.fetch_offset, quorum.log.partition_log.segments[-1].end_offset
+        yield f"whether the first batch has offset {requested.fetch_offset}", has_offset, True
+    elif not contents:
+        log_end_offset = quorum.log.partition_log.segments[-1].end_offset
+        yield "fetch offset of an empty response", requested.fetch_offset, log_end_offset
     if snapshot.end_offset >= 0:
-        is_there = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch) in quorum.log.snapshots.ids
-        yield "a snapshot that exists", is_there, True
+        exists = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch) in quorum.log.snapshots.ids
+        yield "whether the snapshot exists", exists, True
     elif not quorum.log.snapshots.ids:
         actual = None if diverging.epoch < 0 else (diverging.epoch, diverging.end_offset)
         yield "diverging_epoch", actual, _divergence(quorum, requested.fetch_offset, requested.last_fetched_epoch)
@@ -208,17 +215,20 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
 def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
     """Return the diverging epoch and its end offset; None if the follower's log does not diverge.
 
-    The follower's log ends at this offset and epoch. An empty log diverges from no other, whatever its epoch
-    (`validateOffsetAndEpoch`). The log of this node must begin at offset 0.
+    As in `validateOffsetAndEpoch`, an empty log does not diverge, whatever the epoch is.
+
+    :param fetch_offset: end offset of the follower's log.
+    :param epoch: last epoch of the follower's log.
+    :param quorum: the leader; its log must begin at offset 0.
     """
     if fetch_offset == 0:
         return None
     log = quorum.log.partition_log
     starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]
     found, end_offset = 0, 0
-    for (own, _), (_, next_start) in pairwise(starts):
-        if own <= epoch:
-            found, end_offset = own, next_start
+    for (own_epoch, _), (_, next_start) in pairwise(starts):
+        if own_epoch <= epoch:
+            found, end_offset = own_epoch, next_start
     return None if found == epoch and fetch_offset <= end_offset else (found, end_offset)
 
 
@@ -237,26 +247,26 @@ def _compare_fetch_snapshot(watched: Watched, request: Any, response: Any) -> It
     snapshot_id = requested.snapshot_id
     path = f"{QUORUM_LOG_DIRECTORY}/{snapshot_id.end_offset:020d}-{snapshot_id.epoch:010d}.checkpoint"
     if returned.error_code is ErrorCode.snapshot_not_found:
-        yield "exists", disk.exists(path), False
+        yield "whether the snapshot exists", disk.exists(path), False
     if returned.error_code is not ErrorCode.none:
         return
-    yield "a leader", isinstance(watched.quorum.state, Leader | Resigned), True
+    yield "whether the node is or was the leader", isinstance(watched.quorum.state, Leader | Resigned), True
     actual = (returned.snapshot_id.end_offset, returned.snapshot_id.epoch), returned.position
     yield "snapshot_id, position", actual, ((snapshot_id.end_offset, snapshot_id.epoch), requested.position)
     size = disk.size(path)
     yield "size", returned.size, size
-    piece = disk.read(path, requested.position, min(request.max_bytes, size - requested.position))
-    yield "unaligned_records", bytes(returned.unaligned_records or b""), bytes(piece)
+    content = disk.read(path, requested.position, min(request.max_bytes, size - requested.position))
+    yield "unaligned_records", bytes(returned.unaligned_records or b""), bytes(content)
 
 
-# --- to administrators
+# --- DescribeQuorum
 
 
 def _compare_describe_quorum(watched: Watched, request: Any, response: Any) -> Iterator[Comparison]:
-    places = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    requested = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     returned = [(topic.topic_name, part) for topic in response.topics for part in topic.partitions]
-    yield "partitions", [(name, part.partition_index) for name, part in returned], places
-    state, is_valid = watched.quorum.state, places == [(CLUSTER_METADATA_TOPIC, 0)]  # `hasValidTopicPartition`
+    yield "partitions", [(name, part.partition_index) for name, part in returned], requested
+    state, is_valid = watched.quorum.state, requested == [(CLUSTER_METADATA_TOPIC, 0)]  # `hasValidTopicPartition`
     for name, part in returned:
         if not is_valid:
             actual = part.error_code, part.leader_id, part.leader_epoch, part.high_watermark
@@ -295,7 +305,7 @@ def _compare_described_partition(watched: Watched, state: Leader, part: Any) -> 
 
 
 def _compare_replica(returned: Any, state: ReplicaState) -> Iterator[Comparison]:
-    """Compare the times, which responses have from version 1 on (KIP-836)."""
+    """Compare the times of the last fetch and of being caught up, which responses have since version 1 (KIP-836)."""
     if hasattr(returned, "last_fetch_timestamp"):
         fetched_ms = -1 if state.last_fetch is None else state.last_fetch.wall_ms
         actual = returned.last_fetch_timestamp, returned.last_caught_up_timestamp

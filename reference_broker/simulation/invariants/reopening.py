@@ -31,7 +31,7 @@ from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader
 from reference_broker.simulation.invariants.damaged_indexes import check_damaged_indexes
-from reference_broker.simulation.invariants.log_copies import copied_log
+from reference_broker.simulation.invariants.log_copies import copy_log_files
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -75,7 +75,7 @@ def check_reopening(name: str, disk: MemoryDisk, log: UnifiedLog) -> None:
     :raises InvariantViolation: `opens-as-closed`.
     """
     for damage, apply in _DAMAGES.items():
-        copy = copied_log(disk, log.directory)
+        copy = copy_log_files(disk, log.directory)
         if not apply(copy, log.directory):
             continue
         opened = UnifiedLog.open(
@@ -102,7 +102,7 @@ def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) ->
     :param wall_ms: the wall-clock time of the node.
     :raises InvariantViolation: `opens-as-closed`, or an invariant of `oracle`.
     """
-    copy, directory = copied_log(disk, log.directory), log.directory
+    copy, directory = copy_log_files(disk, log.directory), log.directory
     opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
     trusted_offset = opened.log_end_offset
 
@@ -132,7 +132,7 @@ def check_verification(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: in
 
     :raises InvariantViolation: `recovery-verifies`.
     """
-    copy, directory = copied_log(disk, log.directory), log.directory
+    copy, directory = copy_log_files(disk, log.directory), log.directory
     opened = UnifiedLog.open(copy, directory, log.config, wall_ms, clean=True, log_start_offset=log.log_start_offset)
     active = opened.segments[-1]
     last = next(active.headers(opened.log_end_offset - 1), None)

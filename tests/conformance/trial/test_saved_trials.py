@@ -116,6 +116,7 @@ def moves(replicas):
         ("[" * 100_000, "nested too deeply"),
         (changed(trial_version=3), "trial_version: 3; this kafkatrial reads versions 1 and 2"),
         (changed(trial_version=True), "trial_version: true"),
+        (changed(trial_version=[2]), "trial_version: [2]"),
         (changed(trial=[]), "is not of type Trial"),
         (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial'),
         (changed(defect=7), "name, defect and target"),

@@ -1,4 +1,4 @@
-"""ApiVersions and malformed requests."""
+"""ApiVersions, and requests with a malformed header or body."""
 
 import struct
 
@@ -36,44 +36,46 @@ def test_invalid_software_names_are_rejected(broker, software):
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
 def test_an_unsupported_version_gets_a_response_of_version_0(broker, version):
-    frame = struct.pack(">hhi", 18, version, 42) + b"whatever a newer header may hold"
+    frame = struct.pack(">hhi", 18, version, 42) + b"the rest of the header, in an unknown form"
     [(_, data)] = broker.send_bytes(frame)
     assert data == struct.pack(">ihihhh", 42, ErrorCode.unsupported_version, 1, 18, 0, 4)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        b"",
-        b"\x00\x03",
-        struct.pack(">hhih", 9999, 0, 1, -1),
-        struct.pack(">hhih", -1, 0, 1, -1),
-        struct.pack(">hhih", 3, 14, 1, -1),
-        struct.pack(">hhih", 3, -1, 1, -1),
-        struct.pack(">hhih", 0, 0, 1, -1),
-        struct.pack(">hhih", 18, -1, 1, -1),
-        struct.pack(">hhih", 3, 1, 1, -1),
-        struct.pack(">hhih", 3, 1, 1, 500) + b"short",
-        struct.pack(">hhihi", 3, 1, 1, -1, 2**31 - 1),
-        struct.pack(">hhih", 3, 12, 1, -1) + b"\x00\xff\xff\xff\xff\x0f",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ],
-    ids=repr,
-)
+def header(api_key, version, client_id_size=-1):
+    return struct.pack(">hhih", api_key, version, 1, client_id_size)
+
+
+MALFORMED = {
+    "no bytes": b"",
+    "an API key and nothing else": b"\x00\x03",
+    "unknown API key": header(9999, 0),
+    "negative API key": header(-1, 0),
+    "Metadata of a newer version": header(3, 14),
+    "Metadata of a negative version": header(3, -1),
+    "Produce of a removed version": header(0, 0),
+    "ApiVersions of a negative version": header(18, -1),
+    "Metadata without a body": header(3, 1),
+    "client id that is cut short": header(3, 1, client_id_size=500) + b"short",
+    "array that is longer than the frame": header(3, 1) + struct.pack(">i", 2**31 - 1),
+    "compact array that is longer than the frame": header(3, 12) + b"\x00\xff\xff\xff\xff\x0f",
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("frame", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_request_closes_only_its_connection(broker, frame):
     bad, good = Connection(), Connection()
-    [(connection, closed)] = broker.send_bytes(frame, bad)
-    assert (connection, closed) == (bad, CLOSED)
+    [(connection, data)] = broker.send_bytes(frame, bad)
+    assert (connection, data) == (bad, CLOSED)
     assert broker.request("ApiVersions", 0, good).error_code == 0
 
 
 def test_unknown_tagged_fields_are_ignored(broker):
-    tag = b"\x01\x63\x03abc"  # one field: tag 99, three bytes
-    header = struct.pack(">hhih", 18, 3, 7, -1) + tag
-    [(_, data)] = broker.send_bytes(header + b"\x05test" + b"\x021" + tag)
-    assert struct.unpack_from(">ih", data) == (7, 0)
+    tagged = b"\x01\x63\x03abc"  # one field: tag 99, three bytes
+    [(_, data)] = broker.send_bytes(header(18, 3) + tagged + b"\x05test" + b"\x021" + tagged)
+    assert struct.unpack_from(">ih", data) == (1, 0)
 
 
 def test_the_client_id_may_be_null(broker):
-    [(_, data)] = broker.send_bytes(struct.pack(">hhih", 18, 0, 7, -1))
+    [(_, data)] = broker.send_bytes(header(18, 0, client_id_size=-1))
     assert data != CLOSED

@@ -1,4 +1,4 @@
-"""Segment rolls, flushes, retention, and defaults of the topic configuration."""
+"""Rolls of segments, flushes, retention, and defaults of `LogConfig`."""
 
 from dataclasses import fields, replace
 
@@ -17,8 +17,8 @@ DAY_MS = 86_400_000
 ONE_SECOND = LogConfig(retention_ms=-1, segment_ms=1000)
 
 
-class CountingDisk(MemoryDisk):
-    """A disk that records the flushed files."""
+class FlushRecordingDisk(MemoryDisk):
+    """A disk that records the paths of flushed files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,6 +30,7 @@ class CountingDisk(MemoryDisk):
 
 
 def segments_after(config: LogConfig, *appends: tuple[bytes, int]) -> list[int]:
+    """Append batches, each at a time of the clock, and return the base offsets of the segments."""
     disk = MemoryDisk()
     log = UnifiedLog.open(disk, DIRECTORY, config, NOW_MS)
     for batch, now_ms in appends:
@@ -44,7 +45,7 @@ def test_roll_by_size():
 
 
 def test_roll_by_the_timestamps_of_the_records():
-    """The timestamps of the first and the next batch are compared; the clock is not used."""
+    """The first batch of the segment is compared with the batch to append; the clock is not used."""
     assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1000), NOW_MS)) == [0]
     assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1001), NOW_MS)) == [0, 1]
     assert segments_after(ONE_SECOND, (plain(), NOW_MS), (plain(), NOW_MS + DAY_MS)) == [0]
@@ -68,27 +69,23 @@ def test_first_timestamp_of_a_segment_is_restored_after_a_restart():
 
 @pytest.mark.parametrize(("index_bytes", "per_segment"), [(16, 1), (36, 3)])
 def test_roll_by_a_full_index(index_bytes, per_segment):
-    """The last twelve bytes of a time index are reserved for the entry that is written on close."""
+    """The time index is full first: its last entry, of 12 bytes, is reserved for the end of the segment."""
     config = LogConfig(index_interval_bytes=0, segment_index_bytes=index_bytes)
     batches = [(plain(timestamp_ms=NOW_MS + number), NOW_MS) for number in range(9)]
     assert segments_after(config, *batches)[:3] == [0, per_segment, 2 * per_segment]
 
 
 def test_roll_before_a_relative_offset_overflows():
-    segment = LogSegment.create(_with_directory(), DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
-    near = BatchHeader.parse(plain())._replace(base_offset=100 + 2**31 - 1)
-    assert not segment.is_full(near, 2**30, 2**20)
-    assert segment.is_full(near._replace(base_offset=100 + 2**31), 2**30, 2**20)
-
-
-def _with_directory() -> MemoryDisk:
     disk = MemoryDisk()
     disk.make_directory(DIRECTORY)
-    return disk
+    segment = LogSegment.create(disk, DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
+    last = BatchHeader.parse(plain())._replace(base_offset=100 + 2**31 - 1)
+    assert not segment.is_full(last, segment_bytes=2**30, index_bytes=2**20)
+    assert segment.is_full(last._replace(base_offset=100 + 2**31), segment_bytes=2**30, index_bytes=2**20)
 
 
-def test_roll_flushes_the_inactive_segment_and_flush_flushes_the_active_segment():
-    disk = CountingDisk()
+def test_roll_flushes_the_old_segment_and_flush_flushes_the_active_one():
+    disk = FlushRecordingDisk()
     log = UnifiedLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     assert (disk.flushed, log.recovery_point) == ([], 0)
@@ -110,22 +107,22 @@ def test_roll_flushes_the_inactive_segment_and_flush_flushes_the_active_segment(
 
 
 def test_flush_messages_limits_the_unflushed_records():
-    log = UnifiedLog.open(CountingDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
-    points = []
+    log = UnifiedLog.open(MemoryDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
+    recovery_points = []
     for _ in range(4):
         log.append(plain(2), leader_epoch=0, now_ms=NOW_MS)
-        points.append(log.recovery_point)
-    assert points == [0, 4, 4, 8]
+        recovery_points.append(log.recovery_point)
+    assert recovery_points == [0, 4, 4, 8]
 
 
 def test_segment_without_timestamps_expires_by_the_clock():
     config = replace(ONE_SECOND, segment_ms=NEVER, retention_ms=1000)
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     log.append(encode_batch(batch_with_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
-    log.apply_retention(NOW_MS + 1000, 1)
+    log.apply_retention(NOW_MS + 1000, high_watermark=1)
     log.delete_below_start()
     assert log.log_start_offset == 0
-    log.apply_retention(NOW_MS + 1001, 1)
+    log.apply_retention(NOW_MS + 1001, high_watermark=1)
     log.delete_below_start()
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
 
@@ -135,7 +132,7 @@ def test_retention_keeps_segments_above_the_high_watermark():
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
-    log.apply_retention(NOW_MS + 1, 2)
+    log.apply_retention(NOW_MS + 1, high_watermark=2)
     log.delete_below_start()
     assert log.log_start_offset == 2
 
@@ -146,7 +143,7 @@ def test_compacted_topic_keeps_segments_above_the_log_start_offset():
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.maybe_increment_log_start_offset(2)
-    log.apply_retention(NOW_MS + DAY_MS, 4)
+    log.apply_retention(NOW_MS + DAY_MS, high_watermark=4)
     log.delete_below_start()
     assert (log.log_start_offset, log.size_bytes) == (2, 2 * len(plain()))
 

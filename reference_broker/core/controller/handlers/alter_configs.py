@@ -2,10 +2,10 @@
 
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-133).
 
-KIP-339 deprecates this API in favour of IncrementalAlterConfigs. The errors of both are the same, except those for
-operations, which only the new API has.
+KIP-339 deprecates this API in favour of IncrementalAlterConfigs. Both return the same errors, which
+`incremental_alter_configs` lists. Only those for operations do not occur here, because requests have no operations.
 
-Gaps: no properties of groups, client metrics and loggers; no alter-config policy.
+Gaps: no properties of groups, client metrics or loggers; no alter-config policy.
 """
 
 from collections import Counter
@@ -21,27 +21,30 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord
 from reference_broker.protocol.steps import Pace, Steps
 
-Values = Callable[[Resource, Any], dict[str, str | None]]
-"""Function from a resource and its element of the request to the new values. Raises `ControllerError`."""
+NewValues = Callable[[Resource, Any], dict[str, str | None]]
+"""Function of a resource and its part of the request. Returns the new value of each property; None deletes it.
+
+Raises `ControllerError`.
+"""
 
 
 @decide_in_steps
 def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Replace the properties of each resource."""
 
-    def values(resource: Resource, element: Any) -> dict[str, str | None]:
+    def new_values(resource: Resource, element: Any) -> dict[str, str | None]:
         new = {config.name: config.value for config in element.configs}
         return replace_properties(new, controller.image.overrides(resource.type, resource.name))
 
-    return alter(controller, request, request.replies.AlterConfigsResponse, values)
+    return alter(controller, request, request.replies.AlterConfigsResponse, new_values)
 
 
 def alter(
-    controller: Controller, request: Request, make_response: Callable[..., Any], values: Values
+    controller: Controller, request: Request, make_response: Callable[..., Any], new_values: NewValues
 ) -> Steps[Decision]:
-    """Return the records that set the values returned by `values` on each resource, and the response.
+    """Decide a request that changes properties: set the new values of each resource, and return its error or success.
 
-    With `validate_only`, or for a resource with an error, there are no records.
+    A resource with an error is not changed. With `validate_only`, no resource is changed.
     """
     elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
     count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)
@@ -54,8 +57,8 @@ def alter(
         code, message = ErrorCode.none, None
         try:
             resource = _resource(element, repeated=count[key] > 1)
-            new = values(resource, element)
-            records += config_records(controller.image, resource, new, controller.runtime.configuration)
+            values = new_values(resource, element)
+            records += config_records(controller.image, resource, values, controller.runtime.configuration)
         except ControllerError as error:
             code, message = error.code, error.message
         responses.append(

@@ -11,7 +11,7 @@ Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
 The broker that forwards the request has already validated properties of brokers.
 
-Gaps: no properties of groups, client metrics and loggers; no alter-config policy.
+Gaps: no properties of groups, client metrics or loggers; no alter-config policy.
 """
 
 from typing import Any
@@ -29,11 +29,11 @@ from reference_broker.protocol.steps import Steps
 def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Change each resource, and return its error or success."""
 
-    def values(resource: Resource, element: Any) -> dict[str, str | None]:
+    def new_values(resource: Resource, element: Any) -> dict[str, str | None]:
         changes = [Change(config.name, _operation(config), config.value) for config in element.configs]
         return apply_changes(resource, changes, controller.image.overrides(resource.type, resource.name))
 
-    return alter(controller, request, request.replies.IncrementalAlterConfigsResponse, values)
+    return alter(controller, request, request.replies.IncrementalAlterConfigsResponse, new_values)
 
 
 def _operation(config: Any) -> Operation:

@@ -10,7 +10,7 @@ from reference_broker.core.log.producer_state_manager import ProducerStateManage
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.invariants import InvariantViolation
-from reference_broker.simulation.invariants.log_copies import crashed_copy
+from reference_broker.simulation.invariants.log_copies import copy_crashed_log
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
 from reference_broker.simulation.invariants.recovery import check_recovered
@@ -68,7 +68,7 @@ def test_state_after_recovery_must_equal_a_replay_of_the_log(monkeypatch, name):
     log, mirror = log_and_mirror()
     check_log("a log", log, mirror, NOW_MS)
     monkeypatch.setattr(*PLANTED[name])
-    again = UnifiedLog.open(crashed_copy(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
+    again = UnifiedLog.open(copy_crashed_log(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
     with pytest.raises(InvariantViolation, match=name):
         check_recovered("a log", again, log.recovery_point, NOW_MS)
     with pytest.raises(InvariantViolation):

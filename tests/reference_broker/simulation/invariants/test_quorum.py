@@ -1,4 +1,7 @@
-"""Invariants of the quorum that a defect rarely violates first; `quorum.test_defects` tests the others."""
+"""Quorum invariants that a seeded defect rarely violates first, and violations after a disk has lost content.
+
+`test_invariants.py` and `tests/reference_broker/quorum/test_defects.py` test the other quorum invariants.
+"""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -22,6 +25,7 @@ from tests.reference_broker.quorum.simulation.simulation import simulate
 
 
 def violated_invariant(seed: int) -> str:
+    """Return the name of the invariant that a seed violates; empty if there is none."""
     try:
         simulate(Scenario.generate(seed))
     except InvariantViolation as violation:
@@ -30,10 +34,10 @@ def violated_invariant(seed: int) -> str:
 
 
 def test_leader_without_all_committed_records_is_a_violation():
-    """The check of votes is disabled, so the violation is detected at the election."""
-    votes_unchecked = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
-    votes_for_all = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
-    with votes_unchecked, votes_for_all:
+    """Nodes grant every vote. Votes are not checked, so that the first violation is detected at the election."""
+    without_vote_check = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
+    with_all_votes_granted = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
+    with without_vote_check, with_all_votes_granted:
         assert any(violated_invariant(seed) == "quorum-leader-complete" for seed in range(60))
 
 
@@ -53,14 +57,14 @@ def test_uncommitted_snapshot_or_snapshot_loaded_by_a_leader_is_a_violation(is_l
 
 
 @pytest.mark.parametrize("has_lost_content", [True, False])
-def test_wrong_progress_after_a_loss_of_content_is_permitted(has_lost_content):
-    """The leader may have lost its log, as after every other violation of the quorum."""
-    void, handlers = [], {}
-    watch = QuorumWatch(QuorumInvariants((1, 2, 3), 1_000), lambda: void.append(True))
+def test_a_violation_is_permitted_only_after_a_disk_has_lost_content(has_lost_content):
+    """Without the lost content, the quorum may elect a leader that lacks committed records."""
+    became_void, handlers = [], {}
+    watch = QuorumWatch(QuorumInvariants((1, 2, 3), 1_000), lambda: became_void.append(True))
     watch.subscribe(SimpleNamespace(subscribe=handlers.__setitem__))
     if has_lost_content:
         watch.on_content_lost(2)
-    wrong = patch.object(QuorumProgress, "on_fetch", side_effect=InvariantViolation("quorum-progress", "wrong"))
-    with wrong, nullcontext() if has_lost_content else pytest.raises(InvariantViolation, match="quorum-progress"):
+    violation = patch.object(QuorumProgress, "on_fetch", side_effect=InvariantViolation("quorum-progress", "wrong"))
+    with violation, nullcontext() if has_lost_content else pytest.raises(InvariantViolation, match="quorum-progress"):
         handlers[QuorumFetchRecorded](None, None)
-    assert bool(void) == has_lost_content
+    assert bool(became_void) == has_lost_content
