@@ -33,6 +33,8 @@ def list_targets(
 
         use_recipes(recipes)
         show(stdout_console(), render_kinds())
+    elif recipes is not None:
+        raise UsageError(f"--targets: `targets {context.invoked_subcommand}` reads no file of targets")
     return ExitCode.OK
 
 

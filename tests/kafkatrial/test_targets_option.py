@@ -81,6 +81,15 @@ def test_targets_and_doctor_list_the_target(capsys, monkeypatch):
     assert "[targets.y], start: the command no-broker is not on PATH" in " ".join(out.split())
 
 
+def test_a_subcommand_without_targets_rejects_the_option(capsys):
+    Path("brokers.toml").write_text("[targets.x]\nstart = 'true'\n")
+    code = exit_code(["targets", "--targets", "brokers.toml", "probe", "localhost:1"])
+    assert (code, capsys.readouterr().err) == (
+        ExitCode.USAGE,
+        "kafkatrial: --targets: `targets probe` reads no file of targets\n",
+    )
+
+
 def test_a_reproduce_command_names_the_file(monkeypatch):
     assert reproduce_command({"x": 1}, 7, "ci", "area/id") == "kafkatrial run --target x --nodes 1 --seed 7 area/id"
     monkeypatch.setenv(VARIABLE, "my brokers.toml")
