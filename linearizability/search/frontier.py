@@ -33,8 +33,8 @@ ENTRY_BYTES = 250
 """Estimated memory of one configuration: an int of several words, a dictionary entry, and the list of unknown sets."""
 
 Exit = tuple[int, int, int, int, int]
-"""An unknown operation that changes a state: its number; its bit; the same bit together with the bit of the identical
-operation that must be used first; that operation's bit; and the state afterwards."""
+"""An unknown operation that changes a state: `(number, bit, bit | earlier, earlier, after)`. `earlier` is the bit of
+the identical operation that must be used before it, or 0, and `after` is the number of the state afterwards."""
 NOTHING: tuple[int, list[Exit]] = (0, [])
 """The cached exits of a state for which no unknown operation was considered yet."""
 Frontier = dict[int, list[int]]

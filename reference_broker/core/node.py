@@ -6,9 +6,9 @@ Follows: kafka.server.KafkaRaftServer, kafka.server.SharedServer (KIP-500, KIP-5
                                    ▲                          └──▶ controller, if the node has this role
                                    └──── records ── controller (only while it is active)
 
-All other requests go directly to the broker or the controller (`dispatch`). Everything here is pure: bytes arrive as
-arguments of `handle` and `handle_response`, time is an argument, and files are behind the `Disk` port. Effects are
-collected (`take_effects`), because one event may complete many requests.
+Requests of clients and brokers go to the handlers of the broker, the controller or this node (`dispatch`). Everything
+here is pure: bytes arrive as arguments of `handle` and `handle_response`, time is an argument, and files are behind the
+`Disk` port. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
 - A node only connects its parts: it passes the output of one part to the others, in order, until no output is left.
@@ -59,7 +59,6 @@ from reference_broker.protocol.steps import Steps
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
 """Time for which a stopping voter waits until another node leads; an election takes a fraction of this time."""
-
 _NO_QUORUM_MAX_MS = 1_500
 """Time for which a stopping broker waits for a quorum; an election takes less time."""
 _WATCH_MS = 100
