@@ -3,7 +3,7 @@
 No model is involved: the responses of one target are compared with those of the other. A cause consists of a rank (see
 the table), a request and a field of its response. For errors, lost connections and brokers that go down, it also has
 the values of both targets. For each cause, the result has the shortest script that was found to show it. If an earlier
-step of this script shows another difference, that difference is the likely reason (`Difference.after`).
+step of this script shows another difference, that one is the likely reason (`GroupedDifference.after`).
 
 | rank | meaning |
 |---|---|
@@ -79,7 +79,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class GroupedDifference:
     """All differences of one cause."""
 
     cause: Cause
@@ -100,7 +100,7 @@ class Difference:
 class Comparison:
     """The result of a comparison so far."""
 
-    differences: dict[Cause, Difference] = field(default_factory=dict)
+    differences: dict[Cause, GroupedDifference] = field(default_factory=dict)
     compared: dict[str, int] = field(default_factory=dict)
     """By requirement id, the number of scripts that were compared."""
     skipped: dict[str, str] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Comparison:
     unknown: dict[str, str] = field(default_factory=dict)
     """By requirement id, why some of the scripts have no result."""
 
-    def in_order(self) -> list[Difference]:
+    def in_order(self) -> list[GroupedDifference]:
         """Return the differences, the worst kind first, and of each kind those without an earlier cause."""
         return sorted(self.differences.values(), key=lambda each: (each.cause.rank, bool(each.after), each.cause.id))
 
@@ -317,7 +317,7 @@ class _RequirementComparison:
             target.start()
         self.sessions[number].reconnect()
 
-    def _shrink(self, cause: Cause, first: Script, scripts: int) -> Difference:
+    def _shrink(self, cause: Cause, first: Script, scripts: int) -> GroupedDifference:
         """Return the difference with the shortest script found, or with the first one if that does not recur.
 
         :param scripts: the number of scripts of this requirement that show the cause.
@@ -338,7 +338,7 @@ class _RequirementComparison:
         if shown is None:
             script, found = first, self.found[first]
             shown = found[cause]
-        return Difference(
+        return GroupedDifference(
             cause,
             shown,
             self._program(script),
