@@ -1,9 +1,9 @@
-"""Comparison of two targets: it runs the scripts of sequential requirements on both, and groups differences by cause.
+"""Comparison of two targets by the scripts of sequential requirements, with the differences grouped by cause.
 
-No model is involved: the responses of one target are compared with those of the other. A cause consists of a request, a
-field of its response and a kind of difference. For errors, lost connections and brokers that go down, it also has the
-values of both targets. For each cause, the result has the shortest script found that still shows the cause. If this
-script shows another difference earlier, the earlier difference is the likely reason (`Difference.after`).
+No model is involved: the responses of one target are compared with those of the other. A cause consists of a rank (see
+the table), a request and a field of its response. For errors, lost connections and brokers that go down, it also has
+the values of both targets. For each cause, the result has the shortest script that was found to show it. If an earlier
+step of this script shows another difference, that one is the likely reason (`GroupedDifference.after`).
 
 | rank | meaning |
 |---|---|
@@ -44,6 +44,8 @@ from fixtures.targets.target import Target, reasons_for_lacking
 
 _BROKER: Final = "broker"
 """The `field` of a cause if a broker goes down."""
+_FIELDS_WITH_VALUES: Final = frozenset({*ERROR_FIELDS, "connection"})
+"""Fields whose values on both targets are part of the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One occurrence of a cause: the step, and what each target returned."""
+class Occurrence:
+    """One occurrence of a cause: the number of the step, and what each target returned."""
 
     step: int
     here: str
@@ -77,11 +79,11 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class GroupedDifference:
     """All differences of one cause."""
 
     cause: Cause
-    shown: Shown
+    shown: Occurrence
     """The occurrence in the shortest script."""
     program: str
     requirements: tuple[str, ...]
@@ -98,31 +100,32 @@ class Difference:
 class Comparison:
     """The result of a comparison so far."""
 
-    differences: dict[Cause, Difference] = field(default_factory=dict)
+    differences: dict[Cause, GroupedDifference] = field(default_factory=dict)
     compared: dict[str, int] = field(default_factory=dict)
-    """Number of scripts by requirement."""
+    """By requirement id, the number of scripts that were compared."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """By requirement id, why the scripts could not be compared."""
+    """By requirement id, why its scripts, or the rest of them, could not be compared."""
     unknown: dict[str, str] = field(default_factory=dict)
     """By requirement id, why some of the scripts have no result."""
 
-    def in_order(self) -> list[Difference]:
+    def in_order(self) -> list[GroupedDifference]:
         """Return the differences, the worst kind first, and of each kind those without an earlier cause."""
         return sorted(self.differences.values(), key=lambda each: (each.cause.rank, bool(each.after), each.cause.id))
 
 
 def causes_of(
     script: Script, here: Sequence[Mapping[str, object]], there: Sequence[Mapping[str, object]]
-) -> dict[Cause, Shown]:
-    """Return the causes of the differences between two targets' responses, in the order of the steps. Pure."""
-    found: dict[Cause, Shown] = {}
-    for number, pair in enumerate(zip(script.steps, here, there, strict=True), start=1):
-        step, *responses = pair
-        for name, severity, ours, theirs in _fields(step, *responses):
-            is_grouped = name in {*ERROR_FIELDS, "connection"}
-            values = f"{ours} / {theirs}" if is_grouped else ""
-            cause = Cause(_rank(name, severity, (ours, theirs)), request_name(step), name, values)
-            found.setdefault(cause, Shown(number, ours, theirs))
+) -> dict[Cause, Occurrence]:
+    """Return the causes of the differences between two targets' responses to a script, each with its first occurrence.
+
+    They are in the order of the steps. `here` and `there` have one response for each step.
+    """
+    found: dict[Cause, Occurrence] = {}
+    for number, (step, response, other) in enumerate(zip(script.steps, here, there, strict=True), start=1):
+        for name, severity, value, other_value in _fields(step, response, other):
+            values = f"{value} / {other_value}" if name in _FIELDS_WITH_VALUES else ""
+            cause = Cause(_rank(name, severity, (value, other_value)), request_name(step), name, values)
+            found.setdefault(cause, Occurrence(number, value, other_value))
     return found
 
 
@@ -131,8 +134,8 @@ def _fields(step: Step, here: Mapping[str, object], there: Mapping[str, object])
     found = []
     for difference in responses_compared.differences("", [step], [here], [there]):
         name = difference.here.partition(" ")[0]
-        ours, theirs = (text.removeprefix(f"{name} ") for text in (difference.here, difference.there))
-        found.append((name, difference.severity, ours, theirs))
+        value, other_value = (text.removeprefix(f"{name} ") for text in (difference.here, difference.there))
+        found.append((name, difference.severity, value, other_value))
     yield from [each for each in found if each[0] in ERROR_FIELDS] or found
 
 
@@ -140,9 +143,15 @@ def _rank(name: str, severity: str, values: tuple[str, str]) -> Rank:
     if name in NO_RESPONSE_FIELDS or name == _BROKER:
         return Rank.FATAL
     if name in ERROR_FIELDS:
-        accepted = [value.count("NONE") for value in values]
-        return Rank.ERROR_CODE if len(set(accepted)) == 1 else Rank.SEMANTIC
+        successes = {value.count("NONE") for value in values}
+        return Rank.ERROR_CODE if len(successes) == 1 else Rank.SEMANTIC
     return Rank.COSMETIC if severity == Severity.WIRE_COSMETIC else Rank.SEMANTIC
+
+
+def _broker_down(script: Script, step: int, here: str, there: str) -> dict[Cause, Occurrence]:
+    """Return the cause for a step that brings a broker of one target down, with the states of both targets."""
+    cause = Cause(Rank.FATAL, request_name(script.steps[step - 1]), _BROKER, f"{here} / {there}")
+    return {cause: Occurrence(step, here, there)}
 
 
 def request_name(step: Step) -> str:
@@ -154,7 +163,7 @@ def request_name(step: Step) -> str:
 
 
 class NotCompared(Exception):  # noqa: N818 - a script without a result
-    """Reason for which a script has no result on one of the targets."""
+    """Lack of a result of a script on one of the targets; the text is the reason."""
 
 
 @dataclass(slots=True)
@@ -185,7 +194,7 @@ class Comparer:
         with ExitStack() as stack:
             unique = f"compare.{requirement.id.replace('/', '.')[:70]}-{time.time_ns():x}"
             sessions = [stack.enter_context(Session(target, unique)) for target in (self.here, self.there)]
-            _Requirement(self, requirement, check, sessions).compare()
+            _RequirementComparison(self, requirement, check, sessions).compare()
 
     @property
     def targets(self) -> tuple[Target, Target]:
@@ -205,17 +214,18 @@ def _lacks(requirement: Requirement, target: Target) -> str:
 
 
 @dataclass(slots=True)
-class _Requirement:
-    """Comparison by the scripts of one requirement."""
+class _RequirementComparison:
+    """Comparison by the scripts of one requirement. `sessions` are in the order of `Comparer.targets`."""
 
     comparer: Comparer
     requirement: Requirement
     check: ScriptedCheck
     sessions: Sequence[Session]
-    found: dict[Script, dict[Cause, Shown]] = field(default_factory=dict)
+    found: dict[Script, dict[Cause, Occurrence]] = field(default_factory=dict)
+    """The causes that each script shows."""
 
     def compare(self) -> None:
-        """Run every script on both targets, then shrink one script for each new cause."""
+        """Run every script on both targets. For each new cause, shrink the first script that shows it."""
         result, name = self.comparer.result, self.requirement.id
         try:
             try_scripts(
@@ -227,14 +237,16 @@ class _Requirement:
         except UnsupportedApi as error:
             result.skipped[name] = str(error)
         result.compared[name] = len(self.found)
-        first = {cause: script for script, found in reversed(self.found.items()) for cause in found}
-        for cause, script in reversed(first.items()):
-            scripts = sum(cause in found for found in self.found.values())
+        scripts_by_cause: dict[Cause, list[Script]] = {}
+        for script, found in self.found.items():
+            for cause in found:
+                scripts_by_cause.setdefault(cause, []).append(script)
+        for cause, scripts in scripts_by_cause.items():
             if known := result.differences.get(cause):
                 names = (*known.requirements, name)
-                result.differences[cause] = replace(known, requirements=names, scripts=known.scripts + scripts)
+                result.differences[cause] = replace(known, requirements=names, scripts=known.scripts + len(scripts))
             else:
-                result.differences[cause] = self._shrink(cause, script, scripts)
+                result.differences[cause] = self._shrink(cause, scripts[0], len(scripts))
 
     @property
     def _seed(self) -> int:
@@ -252,29 +264,27 @@ class _Requirement:
         except NotCompared as error:
             self.comparer.result.unknown[self.requirement.id] = str(error)
 
-    def _differences(self, script: Script) -> dict[Cause, Shown]:
-        """Run a script on both targets; return the differences. A target that goes down is started again."""
-        responses = [self._responses(script, number) for number in range(2)]
-        ended = [not isinstance(each, tuple) for each in responses]
-        if any(ended):
-            states = tuple("down" if each else "alive" for each in ended)
-            for number in range(2):
-                self._revive(number)
-            step = next((each for each in responses if isinstance(each, int)), len(script.steps))
-            name = request_name(script.steps[step - 1])
-            return {} if all(ended) else {Cause(Rank.FATAL, name, _BROKER, " / ".join(states)): Shown(step, *states)}
-        here, there = (each for each in responses if isinstance(each, tuple))
-        found = causes_of(script, here, there)
+    def _differences(self, script: Script) -> dict[Cause, Occurrence]:
+        """Run a script on both targets; return the causes of the differences. Start a target again that went down.
+
+        If both targets go down, there is no difference, even if different steps bring them down.
+        """
+        here, there = (self._responses(script, number) for number in range(2))
+        if isinstance(here, int) and isinstance(there, int):
+            return {}
+        if isinstance(here, int):
+            found = _broker_down(script, here, "down", "alive")
+        elif isinstance(there, int):
+            found = _broker_down(script, there, "alive", "down")
+        else:
+            found = causes_of(script, here, there)
         if any(cause.rank is Rank.FATAL for cause in found):
             for number in range(2):
                 self._revive(number)
         return found
 
     def _responses(self, script: Script, number: int) -> tuple[Mapping[str, object], ...] | int:
-        """Return the responses of a target; if it goes down, the number of the step that brings it down.
-
-        That step is found by running longer and longer prefixes of the script.
-        """
+        """Return the responses of a target; if it goes down, the number of the step that brings it down."""
         session, target = self.sessions[number], self.comparer.targets[number]
         try:
             responses = session.run(script)
@@ -287,24 +297,31 @@ class _Requirement:
         return responses
 
     def _fatal_step(self, script: Script, number: int) -> int:
+        """Return the length of the shortest prefix of the script that brings a target down; start the target again."""
         for length in range(1, len(script.steps) + 1):
             self._revive(number)
             try:
                 self.sessions[number].run(Script(script.steps[:length]))
             except TargetDown:
+                self._revive(number)
                 return length
             except NotReady:
                 continue
         raise NotCompared(f"{self.comparer.targets[number].name} went down, but not when the script ran again")
 
     def _revive(self, number: int) -> None:
+        """Start a target again if it does not respond. Its session then uses new connections."""
         target = self.comparer.targets[number]
         if not responds(target):
             target.stop()
             target.start()
         self.sessions[number].reconnect()
 
-    def _shrink(self, cause: Cause, first: Script, scripts: int) -> Difference:
+    def _shrink(self, cause: Cause, first: Script, scripts: int) -> GroupedDifference:
+        """Return the difference with the shortest script found, or with the first one if that does not recur.
+
+        :param scripts: the number of scripts of this requirement that show the cause.
+        """
         deadline = time.monotonic() + self.comparer.profile.shrink_seconds
         script = smallest(
             self.check.scripts,
@@ -312,15 +329,16 @@ class _Requirement:
             scripts_max=self._scripts_max,
             first=first,
             passed=[each for each, found in self.found.items() if cause not in found],
-            violates=lambda script: cause in self._again(script),
+            violates=lambda script: cause in self._rerun(script),
             time_is_up=lambda: time.monotonic() > deadline,
         )
-        confirmed = self._again(script)
-        shown = confirmed.get(cause)
+        found = self._rerun(script)
+        shown = found.get(cause)
         is_flaky = shown is None
         if shown is None:
-            script, shown, confirmed = first, self.found[first][cause], self.found[first]
-        return Difference(
+            script, found = first, self.found[first]
+            shown = found[cause]
+        return GroupedDifference(
             cause,
             shown,
             self._program(script),
@@ -328,13 +346,14 @@ class _Requirement:
             scripts,
             tuple(
                 other.id
-                for other, place in confirmed.items()
-                if place.step < shown.step and other.rank is not Rank.COSMETIC
+                for other, occurrence in found.items()
+                if occurrence.step < shown.step and other.rank is not Rank.COSMETIC
             ),
             is_flaky,
         )
 
-    def _again(self, script: Script) -> dict[Cause, Shown]:
+    def _rerun(self, script: Script) -> dict[Cause, Occurrence]:
+        """Run a script again; return the causes that it shows, or none if it has no result."""
         try:
             return self._differences(script)
         except (NotCompared, UnsupportedApi):

@@ -15,7 +15,7 @@ from typing import Any
 from rich.text import Text
 
 from chaos.campaign.interruption import interruptible
-from conformance.differential import Comparer, Comparison, Difference
+from conformance.differential import Comparer, Comparison, GroupedDifference
 from conformance.profiles import PROFILES, Profile
 from conformance.requirements.requirement import Requirement
 from conformance.sequential.judging import Rank
@@ -172,11 +172,11 @@ def _interrupted(plan: ComparisonPlan, result: Comparison) -> ExitCode:
     return ExitCode.VIOLATION if is_violation else ExitCode.INTERRUPTED
 
 
-def _new(result: Comparison, known: Mapping[str, str]) -> list[Difference]:
+def _new(result: Comparison, known: Mapping[str, str]) -> list[GroupedDifference]:
     return [difference for difference in result.differences.values() if _is_new(difference, known)]
 
 
-def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
+def _is_new(difference: GroupedDifference, known: Mapping[str, str]) -> bool:
     return difference.cause.rank is not Rank.COSMETIC and difference.cause.id not in known
 
 
@@ -277,7 +277,7 @@ _MEANINGS = {
 }
 
 
-def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator[Text]:
+def _lines(plan: ComparisonPlan, difference: GroupedDifference, file: Path) -> Iterator[Text]:
     cause, shown = difference.cause, difference.shown
     known = plan.known.get(cause.id)
     marks = [

@@ -21,12 +21,16 @@ _FORMAT: Final = 1
 
 
 class _Known(BaseModel):
+    """A known difference. The reason is empty until the user writes one."""
+
     model_config = ConfigDict(extra="forbid")
     id: Annotated[str, Field(min_length=1)]
     reason: str = ""
 
 
 class _Baseline(BaseModel):
+    """The content of a baseline file."""
+
     model_config = ConfigDict(extra="forbid")
     format: Literal[1]
     differences: list[_Known]
@@ -46,16 +50,17 @@ def read_baseline(file: Path) -> dict[str, str]:
 
 
 def updated_baseline(known: Mapping[str, str], found: Collection[str], *, is_whole: bool) -> dict[str, str]:
-    """Return the baseline with all differences found; reasons are kept.
+    """Return the new baseline: all differences that were found, with their reasons in the old one.
 
-    :param is_whole: whether all scripts ran, so that an entry that was not found is removed.
+    :param known: the old baseline.
+    :param is_whole: whether all scripts have a result. Otherwise the old entries that were not found are kept.
     """
     kept = {name: reason for name, reason in known.items() if name in found or not is_whole}
     return {name: kept.get(name, "") for name in sorted({*kept, *found})}
 
 
 def write_baseline(file: Path, known: Mapping[str, str]) -> None:
-    """Write the baseline, and replace the file atomically. Raises CommandError."""
+    """Replace the baseline file atomically. Raises CommandError."""
     entries = [{"id": name, "reason": reason} for name, reason in known.items()]
     try:
         with draft_of(file) as draft:

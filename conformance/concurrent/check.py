@@ -1,11 +1,12 @@
 """Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a violating script.
 
 All scripts of a requirement are recorded in one history, which is judged as a whole. Requirements of one family share a
-history, since a script that kills brokers takes half a minute. After a violation the scripts that the evidence names
-(all scripts, if it names none) run again, each alone in its own directory, until the history of one has a violation.
-That script is shrunk for as long as the profile allows; a smaller script counts only if its own history has a
-violation. A violation that no single script reproduces is *flaky*: it remains a violation, because it was in the
-history.
+history, since a script that kills brokers takes half a minute.
+
+After a violation, the scripts whose topics the evidence names (all scripts, if it names none) run again, each alone in
+its own directory, until one of them reproduces the violation: its own history has a violation. That script is shrunk
+within the time that the profile allows. If no single script reproduces the violation, the violation is *flaky*. It
+still fails the requirement, because it was in the history.
 """
 
 import time
@@ -35,7 +36,7 @@ SCRIPTS_DIVISOR = 5
 FAULT_SCRIPTS_DIVISOR = 60
 """`Family.divisor` of scripts in which brokers are killed: each takes half a minute."""
 RERUNS_MAX = 3
-"""Maximum number of runs of a script to reproduce a violation."""
+"""Maximum number of runs of one script to reproduce a violation. Only the first ignores the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class HistoryVerdict:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all."""
+        """The worst verdict of all results."""
         verdicts = {self.judgement.verdict, *(each.verdict for each in self.findings)}
         return next((each for each in (Verdict.VIOLATION, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
 
@@ -75,8 +76,8 @@ class HistoryVerdict:
         return frozenset(topic for topic in named if topic is not None)
 
 
-def judge_history(run_dir: Path, history_checks: Sequence[HistoryCheck] = ()) -> HistoryVerdict:
-    """Judge a run directory by the checkers and by a requirement's history checks."""
+def judge_with_history_checks(run_dir: Path, history_checks: Sequence[HistoryCheck] = ()) -> HistoryVerdict:
+    """Judge the history of a run directory by the checkers and by a requirement's history checks."""
     history = open_history(run_dir)
     findings = tuple(found for check in history_checks for found in check(history))
     return HistoryVerdict(judge(run_dir), findings)
@@ -88,7 +89,12 @@ Scripts = Callable[[Target], SearchStrategy[Trial]]
 
 @dataclass(frozen=True, slots=True)
 class RecordedScripts:
-    """A recorded history: its directory, the requirement that it was recorded for, and its scripts by topic."""
+    """Scripts that were recorded in one history.
+
+    :param run_dir: directory of the history.
+    :param requirement_id: requirement whose check recorded the history.
+    :param scripts: the scripts by topic.
+    """
 
     run_dir: Path
     requirement_id: str
@@ -99,49 +105,54 @@ class RecordedScripts:
 class Family:
     """Scripts with one history, which is judged for one or several requirements.
 
-    The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
-    history on a target, and the others use it. If the first is checked again, it records another history.
+    The requirements of a family have the same seed (`Requirement.family`). In a run, the first of them that is checked
+    on a target records the history, and the others use it. If the first is checked again, it records another history.
 
     :param scripts: returns the strategy for a target; it may depend on the settings of the target.
-    :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
+    :param divisor: the profile's number of scripts is divided by it; at least one script is generated.
     """
 
     name: str
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
-    _ran: dict[tuple[Path, str], RecordedScripts] = field(default_factory=dict, repr=False)
-    """Recorded histories, by the directory of a target's histories in the run and the target's name."""
+    _recorded: dict[tuple[Path, str], RecordedScripts] = field(default_factory=dict, repr=False)
+    """Recorded scripts, by the directory of a target's histories in the run and the target's name."""
 
-    def generated_max(self, context: CheckContext) -> int:
+    def scripts_max(self, context: CheckContext) -> int:
         """Return the maximum number of scripts to generate for a check."""
         return max(1, context.scripts_max // self.divisor)
 
-    def generated(self, context: CheckContext, target: Target) -> list[Trial]:
+    def generate(self, context: CheckContext, target: Target) -> list[Trial]:
         """Return the scripts that a check runs on a target."""
-        scripts_max = self.generated_max(context)
+        scripts_max = self.scripts_max(context)
         return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
 
-    def history(self, context: CheckContext, target: Target) -> RecordedScripts:
-        """Return the history of this family in a run; record it if there is none. Raises `ScriptNotRunError`."""
+    def record(self, context: CheckContext, target: Target) -> RecordedScripts:
+        """Return the recorded scripts of this family in a run; record them if needed. Raises `ScriptNotRunError`."""
         run_dir = context.history_dirs[target.name]
         key = (run_dir.parent, target.name)
-        ran = self._ran.get(key)
-        if ran is None or ran.requirement_id == context.requirement_id:
-            ran = self._ran[key] = RecordedScripts(run_dir, context.requirement_id, self._run(context, target, run_dir))
-        return ran
+        recorded = self._recorded.get(key)
+        if recorded is None or recorded.requirement_id == context.requirement_id:
+            scripts = self._run(context, target, run_dir)
+            recorded = self._recorded[key] = RecordedScripts(run_dir, context.requirement_id, scripts)
+        return recorded
 
     def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, Trial]:
-        scripts = self.generated(context, target)
-        topics: dict[str, Trial] = {}
+        """Run the scripts, recording one history; return them by topic."""
+        scripts = self.generate(context, target)
+        scripts_by_topic: dict[str, Trial] = {}
         with HistoryRun(target, run_dir, context.seed) as run:
             for done, script in enumerate(scripts, start=1):
-                topics[run.run(script)] = script
+                scripts_by_topic[run.run(script)] = script
                 context.script_ran(target.name, done, len(scripts))
-        return topics
+        return scripts_by_topic
 
 
 def concurrent_check(family: Family, history_checks: HistoryChecks = lambda _: ()) -> Check:
-    """Return the check of a requirement: the checkers and the requirement's history checks judge a family's history."""
+    """Return the check of a requirement, which judges the history of a family.
+
+    :param history_checks: returns the history checks of the requirement for a target, beside those of the checkers.
+    """
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         return {
@@ -160,25 +171,25 @@ class _Case:
     target: Target
     family: Family
     history_checks: tuple[HistoryCheck, ...]
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _rerun_numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def find(self) -> Finding:
         try:
-            ran = self.family.history(self.context, self.target)
+            recorded = self.family.record(self.context, self.target)
         except ScriptNotRunError as error:
             return Finding(Verdict.UNKNOWN, str(error))
-        result = judge_history(ran.run_dir, self.history_checks)
+        result = judge_with_history_checks(recorded.run_dir, self.history_checks)
+        scripts_run = len(recorded.scripts)
         if result.verdict is not Verdict.VIOLATION:
-            return Finding(result.verdict, result.reason, scripts=len(ran.scripts), judgement=result.judgement)
-        named = [script for topic, script in ran.scripts.items() if topic in result.topics]
-        return self._explain(result, named or list(ran.scripts.values()), len(ran.scripts))
+            return Finding(result.verdict, result.reason, scripts=scripts_run, judgement=result.judgement)
+        named = [script for topic, script in recorded.scripts.items() if topic in result.topics]
+        return self._violation(result, named or list(recorded.scripts.values()), scripts_run)
 
-    def _explain(self, result: HistoryVerdict, suspects: Sequence[Trial], scripts_run: int) -> Finding:
+    def _violation(self, result: HistoryVerdict, suspects: Sequence[Trial], scripts_run: int) -> Finding:
+        """Return the finding, with the smallest script that reproduces the violation, or with the first suspect."""
         deadline = time.monotonic() + self.context.shrink_seconds
-        culprit = next((script for script in suspects if self._violates_again(script, deadline)), None)
-        shown = suspects[0]
-        if culprit is not None:
-            shown = self._smallest(culprit, deadline)
+        reproducing = next((script for script in suspects if self._violates_again(script, deadline)), None)
+        shown = suspects[0] if reproducing is None else self._smallest(reproducing, deadline)
         cluster = ClusterSettings(len(self.target.nodes))
         saved = replace(shown, cluster=cluster, requirement=self.context.requirement_id)
         return Finding(
@@ -189,24 +200,25 @@ class _Case:
             actual=result.reason,
             program=program_of(saved, self.target.name),
             trial=document(saved, {"name": self.context.requirement_id, "text": result.reason}),
-            flaky=culprit is None,
+            flaky=reproducing is None,
             judgement=result.judgement,
         )
 
-    def _smallest(self, culprit: Trial, deadline: float) -> Trial:
-        """Return the smallest violating script found in time. Scripts generated before the culprit do not run again."""
-        scripts = self.family.generated(self.context, self.target)
+    def _smallest(self, first: Trial, deadline: float) -> Trial:
+        """Return the smallest violating script found in time. Scripts that were generated before `first` do not run."""
+        scripts = self.family.generate(self.context, self.target)
         return smallest(
             self.family.scripts(self.target),
             seed_value=self.context.seed,
-            scripts_max=self.family.generated_max(self.context),
-            first=culprit,
-            passed=tuple(takewhile(lambda script: script != culprit, scripts)),
+            scripts_max=self.family.scripts_max(self.context),
+            first=first,
+            passed=tuple(takewhile(lambda script: script != first, scripts)),
             violates=self._violates,
             time_is_up=lambda: time.monotonic() >= deadline,
         )
 
     def _violates_again(self, script: Trial, deadline: float) -> bool:
+        """Whether one of up to `RERUNS_MAX` runs of a script has a violation."""
         for attempt in range(RERUNS_MAX):
             if attempt and time.monotonic() >= deadline:
                 return False
@@ -215,11 +227,11 @@ class _Case:
         return False
 
     def _violates(self, script: Trial) -> bool:
-        """Run a script alone, in a separate directory; return whether its history has a violation."""
-        run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
+        """Run a script alone, in a new directory; return whether its history has a violation."""
+        run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._rerun_numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:
                 run.run(script)
         except ScriptNotRunError:
             return False
-        return judge_history(run_dir, self.history_checks).verdict is Verdict.VIOLATION
+        return judge_with_history_checks(run_dir, self.history_checks).verdict is Verdict.VIOLATION

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from conformance.concurrent.check import HistoryVerdict, judge_history
+from conformance.concurrent.check import HistoryVerdict, judge_with_history_checks
 from conformance.concurrent.requirements import HISTORY_CHECKS
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.trial_context import ScriptNotRunError
@@ -27,7 +27,7 @@ def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
         history_checks = HISTORY_CHECKS[trial.requirement](target) if trial.requirement else ()
         with HistoryRun(target, run_dir, seed=0) as run:
             run.run(trial)
-    return judge_history(run_dir, history_checks)
+    return judge_with_history_checks(run_dir, history_checks)
 
 
 def run_program(trial: Trial, target_name: str, targets: str = "") -> int:

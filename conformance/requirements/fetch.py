@@ -1,4 +1,4 @@
-"""Requirements of Fetch: which records are returned, and how many."""
+"""Requirements of Fetch: the records and offsets that a response has, its size, and when it is returned."""
 
 from typing import Final
 
@@ -17,24 +17,24 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _RECORDS: Final = judges("error", "records", of=Fetch)
 _WATERMARKS: Final = judges("high_watermark", "last_stable_offset", "log_start_offset", of=Fetch)
 
-_ONE_RECORD: Final = batches(at_most=1)
+_CODECS: Final = st.sampled_from(Compression)
+_SINGLE_RECORDS: Final = batches(at_most=1)
 _LONG_MS: Final = 60_000
-"""Longer than the timeout of a response."""
+"""A maximum wait above the timeout of a response: if a fetch waits to its end, its response is missing."""
 
 
 def _bytes_of(produced: list[Produce]) -> int:
     """Return the size of the produced batches, which a fetch response contains unchanged."""
-    return sum(len(encode_batch(RecordBatch(records=batch.records))) for one in produced for batch in one.batches)
+    produced_batches = [batch for produce in produced for batch in produce.batches]
+    return sum(len(encode_batch(RecordBatch(records=batch.records))) for batch in produced_batches)
 
-
-_CODECS: Final = st.sampled_from(Compression)
 
 REQUIREMENTS: Final = (
     Requirement(
         id="fetch/log-is-read-in-append-order",
         level=Level.MUST,
         text="A fetch returns a partition's records in the order in which they were appended, with rising offsets, "
-        "none left out and none repeated, while other partitions are written too.",
+        "none left out and none repeated, even if records are appended to other partitions in between.",
         sources=(sources.GUARANTEES,),
         check=sequential(
             script(
@@ -69,7 +69,7 @@ REQUIREMENTS: Final = (
         id="fetch/out-of-range-offset-is-rejected",
         level=Level.MUST,
         text="A fetch below the log start offset or above the log end offset returns OFFSET_OUT_OF_RANGE without "
-        "records; one at the log end offset returns NONE without records.",
+        "records; a fetch at the log end offset returns NONE without records.",
         sources=(sources.PROTOCOL_ERRORS, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -105,8 +105,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/mid-batch-offset-returns-its-batch",
         level=Level.MUST,
-        text="A fetch from an offset inside a batch returns that whole batch first: the client skips the records below "
-        "the fetch offset.",
+        text="A fetch from an offset inside a batch returns that whole batch first, because the client skips the "
+        "records below the fetch offset.",
         sources=(sources.RECORD_BATCH, sources.PROTOCOL),
         check=sequential(
             script(
@@ -180,8 +180,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/without-wait-returns-what-is-there",
         level=Level.MUST,
-        text="A fetch with max_wait_ms 0 returns the requested partition at once, with its records, even if they are "
-        "fewer than min_bytes.",
+        text="A fetch with max_wait_ms 0 returns the available records of the requested partition at once, even if "
+        "their size is below min_bytes.",
         sources=(sources.PROTOCOL_FETCH,),
         check=sequential(
             script(
@@ -199,17 +199,19 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/waiting-fetch-completes-when-data-arrives",
         level=Level.MUST,
-        text="A fetch that finds fewer than min_bytes waits, and returns as soon as that number of bytes is available, "
-        "long before max_wait_ms has passed.",
+        text="If the available records have fewer bytes than min_bytes, a fetch waits. It returns as soon as min_bytes "
+        "are available, long before max_wait_ms has passed.",
         sources=(sources.PROTOCOL_FETCH, sources.PROTOCOL),
         check=sequential(
             script(
                 st.sampled_from([CreateTopic(), CreateTopic(replication_factor=-1)]),
-                # Apache Kafka counts bytes only in an empty log; at the end of any other log it waits for one batch.
-                st.lists(produces(_ONE_RECORD), min_size=3, max_size=3).map(
-                    lambda found: LongPoll(Fetch(max_wait_ms=_LONG_MS, min_bytes=_bytes_of(found)), tuple(found))
+                # Apache Kafka applies min_bytes only to an empty log: at the end of any other log, one batch is enough.
+                st.lists(produces(_SINGLE_RECORDS), min_size=3, max_size=3).map(
+                    lambda drawn: LongPoll(Fetch(max_wait_ms=_LONG_MS, min_bytes=_bytes_of(drawn)), tuple(drawn))
                 ),
-                produces(_ONE_RECORD).map(lambda one: LongPoll(Fetch(3, max_wait_ms=_LONG_MS, min_bytes=1), (one,))),
+                produces(_SINGLE_RECORDS).map(
+                    lambda produce: LongPoll(Fetch(3, max_wait_ms=_LONG_MS, min_bytes=1), (produce,))
+                ),
                 Fetch(),
             ),
             judges("error", "records", of=LongPoll) | _RECORDS,

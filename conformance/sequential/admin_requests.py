@@ -1,4 +1,4 @@
-"""Requests of the admin APIs, built from steps."""
+"""Requests of the admin APIs, built from steps: the values of a message by its field names (see `layout.build`)."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -27,6 +27,12 @@ from conformance.sequential.steps import (
 )
 from fixtures.clients.messages import ApiKey
 
+_TIMEOUT: Final = milliseconds(REQUEST_TIMEOUT_MS)
+_EXACT: Final = 0
+"""Match type of DescribeClientQuotas: only the entity with this name."""
+_PASSWORD: Final = b"kafkatrial"
+"""Password of the users of a script. No client authenticates with it."""
+
 
 def _create_partitions(step: CreatePartitions, names: Names) -> dict[str, Any]:
     assignments = step.assignments
@@ -37,33 +43,28 @@ def _create_partitions(step: CreatePartitions, names: Names) -> dict[str, Any]:
         if assignments is None
         else [{"broker_ids": tuple(map(names.broker, brokers))} for brokers in assignments],
     }
-    timeout = milliseconds(REQUEST_TIMEOUT_MS)
-    return {"topics": [topic], "timeout": timeout, "validate_only": step.validate_only}
+    return {"topics": [topic], "timeout": _TIMEOUT, "validate_only": step.validate_only}
 
 
 def _alter_reassignment(step: AlterReassignment, names: Names) -> dict[str, Any]:
     replicas = None if step.replicas is None else tuple(map(names.broker, step.replicas))
     partition = {"partition_index": step.partition, "replicas": replicas}
     topic = {"name": names.real(step.topic), "partitions": [partition]}
-    timeout = milliseconds(REQUEST_TIMEOUT_MS)
-    return {"topics": [topic], "timeout": timeout, "allow_replication_factor_change": step.allow_factor_change}
+    return {"topics": [topic], "timeout": _TIMEOUT, "allow_replication_factor_change": step.allow_factor_change}
 
 
 def _list_reassignments(step: ListReassignments, names: Names) -> dict[str, Any]:
     topic = {"name": names.real(step.topic), "partition_indexes": (step.partition,)}
-    return {"topics": [topic], "timeout": milliseconds(REQUEST_TIMEOUT_MS)}
+    return {"topics": [topic], "timeout": _TIMEOUT}
 
 
 def _elect_leaders(step: ElectLeaders, names: Names) -> dict[str, Any]:
     topic = {"topic": names.real(step.topic), "partitions": (step.partition,)}
-    return {
-        "election_type": int(step.election),
-        "topic_partitions": [topic],
-        "timeout": milliseconds(REQUEST_TIMEOUT_MS),
-    }
+    return {"election_type": int(step.election), "topic_partitions": [topic], "timeout": _TIMEOUT}
 
 
 def _resource(step: Any, names: Names, **parts: Any) -> dict[str, Any]:
+    """Return the resource of a step about configurations, with further fields; `step.topic` is the resource's name."""
     return {"resource_type": int(step.resource_type), "resource_name": names.real(step.topic), **parts}
 
 
@@ -82,12 +83,9 @@ def _alter_configs(step: AlterConfigs, names: Names) -> dict[str, Any]:
 def _describe_configs(step: DescribeConfigs, names: Names) -> dict[str, Any]:
     resources = [_resource(step, names, configuration_keys=step.names)]
     if step.broker is not None:
-        name = str(names.broker(step.broker))
-        resources.append({"resource_type": _BROKER, "resource_name": name, "configuration_keys": BROKER_PROPERTIES})
+        kind, name = int(ResourceType.BROKER), str(names.broker(step.broker))
+        resources.append({"resource_type": kind, "resource_name": name, "configuration_keys": BROKER_PROPERTIES})
     return {"resources": resources, "include_synonyms": True, "include_documentation": False}
-
-
-_BROKER: Final = int(ResourceType.BROKER)
 
 
 def _alter_client_quotas(step: AlterClientQuotas, names: Names) -> dict[str, Any]:
@@ -103,10 +101,6 @@ def _describe_client_quotas(step: DescribeClientQuotas, names: Names) -> dict[st
     return {"components": [component], "strict": step.strict}
 
 
-_EXACT: Final = 0
-"""Match type of DescribeClientQuotas for the entity of one name."""
-
-
 def _alter_scram_credential(step: AlterScramCredential, names: Names) -> dict[str, Any]:
     credential = {"name": names.real(step.user), "mechanism": int(step.mechanism)}
     if step.iterations is None:
@@ -116,10 +110,6 @@ def _alter_scram_credential(step: AlterScramCredential, names: Names) -> dict[st
     salted = hashlib.pbkdf2_hmac(algorithm, _PASSWORD, salt, step.iterations)
     upsertion = {**credential, "iterations": step.iterations, "salt": salt, "salted_password": salted}
     return {"deletions": [], "upsertions": [upsertion]}
-
-
-_PASSWORD: Final = b"kafkatrial"
-"""Password of the users of a script. No client authenticates with it."""
 
 
 def _describe_scram_credentials(step: DescribeScramCredentials, names: Names) -> dict[str, Any]:
@@ -168,3 +158,4 @@ REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[st
     DescribeQuorum: (ApiKey.DESCRIBE_QUORUM, _describe_quorum),
     DescribeCluster: (ApiKey.DESCRIBE_CLUSTER, _describe_cluster),
 }
+"""By kind of step, the API of its request, and the function that returns the values of the request."""

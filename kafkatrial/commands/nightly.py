@@ -1,4 +1,4 @@
-"""`kafkatrial nightly`: a long session of `chaos` with new seeds, by default on `reference` and `apache-kafka`."""
+"""`kafkatrial nightly`: a long session of `chaos`, by default on `reference` and an installed `apache-kafka`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +8,17 @@ import typer
 from kafkatrial.exit_codes import ExitCode
 
 MINUTES = 480.0
+_SHRINK_MINUTES = 15.0
 EXAMPLES = ("kafkatrial nightly --minutes 60", "kafkatrial nightly --target reference --keep-going")
 
 
 def nightly(
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; may be repeated (default: those installed)."),
+        typer.Option(
+            metavar="KIND[:VERSION]",
+            help="Cluster to break; may be repeated (default: reference, and apache-kafka if it is installed).",
+        ),
     ] = None,
     minutes: Annotated[
         float, typer.Option(metavar="M", help="Number of minutes after which no round starts.")
@@ -36,5 +40,14 @@ def nightly(
         from kafkatrial.packets import enter_namespace
 
         enter_namespace()
-    choices = Choices(tuple(target or installed_targets()), minutes, None, None, (), keep_going, 15.0, out)
+    choices = Choices(
+        targets=tuple(target or installed_targets()),
+        minutes=minutes,
+        rounds=None,
+        seed=None,
+        kinds=(),
+        keep_going=keep_going,
+        shrink_minutes=_SHRINK_MINUTES,
+        out=out,
+    )
     return ChaosRunner(plan_chaos(choices), as_json=False).run()

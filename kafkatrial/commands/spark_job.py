@@ -1,4 +1,4 @@
-"""`kafkatrial spark-job`: the files with which `spark-submit` judges histories on a cluster."""
+"""`kafkatrial spark-job`: the two files that `spark-submit` needs to judge histories on a cluster."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +12,11 @@ EXAMPLES = ("kafkatrial spark-job DIR",)
 
 
 def spark_job(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory to create and to write both files to.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory for the two files; created if it does not exist.")
+    ],
 ) -> ExitCode:
-    """Write the code and the program that judge histories with `spark-submit` on a cluster."""
+    """Write the code and the program with which `spark-submit` judges histories on a cluster."""
     from reports.spark.shipping import write_job
 
     try:

@@ -1,18 +1,20 @@
 """Just-in-time search: one pass over the events that keeps every configuration in which the system may be.
 
-A configuration is the set of open operations that have taken effect, and the resulting state. An operation is placed
-only when it must be: when operation r completes, each configuration in which r has not taken effect is extended by any
-open operations until it has. If no configuration is left, the history is not linearizable, and r is the earliest
-completion that cannot be explained. Memory depends on the number of operations open at one time, not on the length.
+A configuration is the set of open operations that have taken effect, and the resulting state. Operations are placed as
+late as possible: when operation r completes, every configuration in which r has not taken effect is extended by open
+operations, in every possible way, until r has taken effect. If no configuration is left, the history is not
+linearizable, and r is the earliest completion that cannot be explained. The memory depends on the number of operations
+that are open at the same time, not on the length of the history.
 
 Three rules keep the set of configurations small, and none of them changes the verdict:
 
-* a pure operation is placed in the first configuration that allows it, because it does not restrict later ones;
-* an unknown operation is optional. Identical ones are used in the order of their invocations, and one that would not
-  change the state is not used;
-* if two configurations differ only in the unknown operations used, and the set of one contains that of the other, the
-  configuration with the smaller set suffices. Configurations are built in the order of the number of unknown operations
-  used, so the other one is never extended.
+* When a configuration is extended, every pure operation that its state allows is placed in it at once: it does not
+  change the state, so it does not restrict later operations.
+* An unknown operation is optional. Identical ones are used in the order of their invocations, and one that would not
+  change the state is not used.
+* If two configurations differ only in the sets of unknown operations used, and one set contains the other, only the
+  configuration with the smaller set is kept. Configurations are extended in the order of the size of this set, so the
+  configuration with the larger set is never extended.
 
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
@@ -31,22 +33,23 @@ ENTRY_BYTES = 250
 """Estimated memory of one configuration: an int of several words, a dictionary entry, and the list of unknown sets."""
 
 Exit = tuple[int, int, int, int, int]
-"""An unknown operation that changes a state: its number; its bit; the same bit together with the bit of the identical
-operation that must be used first; that operation's bit; and the state afterwards."""
+"""An unknown operation that changes a state: `(number, bit, bit | earlier, earlier, after)`. `earlier` is the bit of
+the identical operation that must be used before it, or 0, and `after` is the number of the state afterwards."""
 NOTHING: tuple[int, list[Exit]] = (0, [])
+"""The cached exits of a state for which no unknown operation was considered yet."""
 Frontier = dict[int, list[int]]
-"""Maps each configuration (placed operations and state, packed in one int) to the smallest sets of unknown operations
-that lead to it."""
+"""Maps each configuration to the smallest sets of unknown operations that lead to it. The key is one int: the lowest
+`STATE_BITS` bits are the number of the state, and above them each placed operation has one bit."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
-"""Maps each configuration to its predecessor, and to the operations that lead from there."""
+"""Maps each configuration and its set of unknown operations to its predecessor and the operations placed after that."""
 
 
 class FrontierSearch:
     """The search of one timeline. With a `trail`, paths can be reconstructed afterwards, at the cost of memory.
 
     With a trail, configurations keep the bits of operations that have completed since the trail began, so they become
-    larger with every operation. In a long history, the trail therefore begins late, at the event with the number
-    `trail_from`; paths then begin in one of the configurations there.
+    larger with every operation. In a long history, the trail therefore begins late: at the event with the index
+    `trail_from`. Each path then begins with one of the configurations before that event.
     """
 
     def __init__(
@@ -62,12 +65,16 @@ class FrontierSearch:
         self._bits: dict[int, int] = {}
         self._open: dict[int, tuple[int, OperationClass]] = {}
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
-        self._unknown: list[tuple[int, int, int, OperationClass]] = []
-        # Caches by state: the result, and how many elements of `_pures` or `_unknown` it takes into account.
         self._pures: list[tuple[int, OperationClass]] = []
+        """All pure operations since the last renumbering, open or completed."""
+        self._unknown: list[tuple[int, int, int, OperationClass]] = []
+        """Each unknown operation: its number, its bit, and the bit of the identical operation before it, or 0."""
         self._closures: dict[int, tuple[int, int]] = {}
+        """Cache by state: the number of elements of `_pures` that the closure takes into account, and the closure."""
         self._useful: dict[int, tuple[int, list[Exit]]] = {}
+        """Cache by state: the number of elements of `_unknown` that the exits take into account, and the exits."""
         self._live = STATE_MASK
+        """The bits of a configuration that still have a meaning: the state's and those of open operations."""
         self._next_bit = 1 << STATE_BITS
 
     def run(self) -> Generator[None, None, SearchResult]:
@@ -78,8 +85,8 @@ class FrontierSearch:
         twins = timeline.twins
         unknown_bits: dict[int, int] = {}
         bit = self._next_bit
-        for place, event in enumerate(timeline.events):
-            if place == self._trail_from and trail is not self._late_trail:
+        for index, event in enumerate(timeline.events):
+            if index == self._trail_from and trail is not self._late_trail:
                 bit, trail = self._renumber_bits(), self._late_trail
                 self._trail = trail
             if event >= 0:
@@ -103,17 +110,17 @@ class FrontierSearch:
             group = open_pure if kind.pure else open_now
             for key in self.frontier:
                 if not key & own:
-                    settled = kind.pure and trail is None and self._is_possible_everywhere(own)
+                    needs_no_change = kind.pure and trail is None and self._is_possible_everywhere(own)
                     break
             else:
-                settled = True
-            if settled:
+                needs_no_change = True
+            if needs_no_change:
                 del group[completed]
                 self._live ^= own
                 continue
             without = self.frontier if completed in optional else {}
             yield from self._place(own)
-            progress.events_done = place
+            progress.events_done = index
             if without:
                 self.frontier = _merge_optional(without, self.frontier, own)
             elif not self.frontier:
@@ -127,22 +134,23 @@ class FrontierSearch:
         return SearchResult(linearizable=True)
 
     def _is_possible_everywhere(self, own: int) -> bool:
-        """Whether a completing pure operation was placed in no configuration, although it is possible in all of them.
+        """Whether a pure operation, which completes now, is placed in no configuration but is possible in each of them.
 
-        Then no configuration needs a bit for this operation.
+        Such an operation can be dropped: it takes effect in every configuration, and changes none.
         """
         return all(not key & own and self._closure(key & STATE_MASK) & own for key in self.frontier)
 
     def _place(self, own: int) -> Generator[None, None, None]:  # noqa: C901, PLR0912, PLR0915
         """Extend every configuration until the operation with the bit `own` has taken effect in it.
 
-        One long function, because most of the search's time is spent here: a call for each step would double it.
+        It is one long function with repeated code, because the search spends most of its time here: a function call for
+        each step would double that time.
         """
         settled: Frontier = {}
         levels: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
-        # Bits of completed operations have no meaning any more and are dropped, unless paths are needed.
+        # The bits of completed operations are dropped, unless a trail needs them.
         live = self._live if trail is None else -1
         closed_states: dict[int, int] = {}
         sets: list[int] | None
@@ -229,7 +237,7 @@ class FrontierSearch:
             self.dead_ends = [(key, used) for key, sets in seen.items() for used in sets]
 
     def _closure(self, state: int) -> int:
-        """Return the bits of open pure operations that are possible in a state; bits of completed ones may be set."""
+        """Return the bits of the open pure operations that are possible in a state, and of some completed ones."""
         considered, closure = self._closures.get(state, (0, 0))
         if considered < len(self._pures):
             new = self._pures[considered:] if considered else ()
@@ -277,12 +285,13 @@ class FrontierSearch:
         return bit
 
     def _report(self, extra: int = 0) -> None:
+        """Report the estimated memory of the frontier and `extra` further configurations, the states and the trail."""
         entries = len(self.frontier) + extra
         trail = 3 * ENTRY_BYTES * len(self._trail) if self._trail is not None else 0
         self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
 
     def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
-        """Record the path on which a configuration was first reached; pure operations are the last ones of the path."""
+        """Record the path by which a configuration is first reached. The pure operations are its last ones."""
         trail = self._trail
         if trail is None or (reached, using) in trail or (reached, using) == (key, used):
             return

@@ -2,20 +2,20 @@
 
 Follows: kafka.server.KafkaRaftServer, kafka.server.SharedServer (KIP-500, KIP-595).
 
-    requests, responses, losses, time ──▶ quorum ──▶ committed metadata ──▶ broker (if it is one)
-                                            ▲                          └──▶ controller (if it is one; active as leader)
-                                            └──── records ── controller
+    messages of voters, time ──▶ quorum ──▶ committed metadata ──▶ broker, if the node has this role
+                                   ▲                          └──▶ controller, if the node has this role
+                                   └──── records ── controller (only while it is active)
 
-Everything here is pure: bytes reach it through `handle` and `handle_response`, files through the `Disk` port, time as
-an argument. Effects are collected (`take_effects`), because one event may complete many requests.
+Requests of clients and brokers go to the handlers of the broker, the controller or this node (`dispatch`). Everything
+here is pure: bytes arrive as arguments of `handle` and `handle_response`, time is an argument, and files are behind the
+`Disk` port. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
-- A node decides nothing. It passes the output of one part to the others, in order, until no output is left.
-- A controller is active when its node leads and every committed record is applied (KIP-595), that is, when the high
-  watermark is above the start offset of the leader's epoch.
-- A broker first receives the metadata when it is registered and this node has applied the log up to the high watermark
-  that the node knows. After that it receives every change. It receives a change before this node's controller responds
-  to the request that caused the change.
+- A node only connects its parts: it passes the output of one part to the others, in order, until no output is left.
+- The controller is active only while its node is the leader. It becomes active when the record at the start offset of
+  the leader's epoch is committed and applied. The image then has every committed record of earlier epochs (KIP-595).
+- The broker receives its first metadata when it is registered and this node has applied all records that it knows to be
+  committed. After that it receives every change, before this node's controller responds to the request for the change.
 - Nodes with the controller's role are voters; a node that is only a broker follows the log as an observer.
 """
 
@@ -59,10 +59,10 @@ from reference_broker.protocol.steps import Steps
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
 """Time for which a stopping voter waits until another node leads; an election takes a fraction of this time."""
-
 _NO_QUORUM_MAX_MS = 1_500
 """Time for which a stopping broker waits for a quorum; an election takes less time."""
 _WATCH_MS = 100
+"""Interval between the checks of a stopping broker for a quorum."""
 
 
 class Node:
@@ -161,7 +161,7 @@ class Node:
         self._settle(now)
 
     def _watch_quorum(self, last_contact_ms: int, now: Now) -> None:
-        """End the controlled shutdown if there is no quorum, as when most nodes of a cluster have stopped already."""
+        """End the controlled shutdown if there is no quorum, for example because most voters have stopped already."""
         assert self.broker is not None
         if self.quorum.is_shutting_down:
             return
@@ -181,9 +181,9 @@ class Node:
         self._has_given_up = True
 
     def close(self) -> None:
-        """Flush everything, and write the clean shutdown file.
+        """Flush and close all logs, and write the clean shutdown file.
 
-        The file is not written if the last run crashed and the logs have not been opened for recovery since.
+        The file is not written if the previous run crashed and this run has not recovered all logs.
         """
         broker_epoch: int | None = UNKNOWN_EPOCH
         if self.broker is not None:
@@ -213,17 +213,17 @@ class Node:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether the broker receives the metadata: it is registered, and this node has caught up with the log."""
+        """Whether the broker has received its first metadata, and therefore receives every change."""
         return self._has_caught_up
 
     @property
     def pending_quorum_requests(self) -> int:
-        """The number of requests of the quorum without a response."""
+        """The number of requests of other quorum nodes to which no response has been sent."""
         return len(self._pending_quorum_requests)
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients and other brokers may send requests. A broker must have caught up with the metadata first."""
+        """Whether clients and other brokers may send requests. A broker must have received the metadata first."""
         return self.broker is None or self._has_caught_up
 
     @property
@@ -244,7 +244,7 @@ class Node:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the shutdown ends without a new leader of the quorum, because it takes too long or has no quorum."""
+        """Whether the shutdown has ended early: there was no quorum, or no other leader was elected in time."""
         return self._has_given_up
 
     @property
@@ -260,7 +260,7 @@ class Node:
         return None if voter is None else (voter.key.id, voter.host, voter.port)
 
     def handle_quorum_request(self, request: Request, message: messages.Request, now: Now) -> None:
-        """Handle a request of another node of the quorum; the response is one of the quorum's effects."""
+        """Handle a request of another quorum node; the response is one of the quorum's effects."""
         self._pending_quorum_requests[request.connection] = request
         self.quorum.handle_request(request.connection, message, now)
 
@@ -323,7 +323,7 @@ class Node:
         )
 
     def _log_rejection(self, response: messages.Response) -> None:
-        """Log a top-level error of a voter. The request is retried."""
+        """Log the top-level error of a voter's response, if it has one. The quorum sends the request again."""
         if response.top_level_error is not ErrorCode.none:
             self.runtime.log_once(f"the quorum rejects this node: {response.top_level_error.name.upper()}")
 
@@ -345,7 +345,7 @@ class Node:
             self.controller.deactivate(now)
 
     def _commit(self, now: Now) -> None:
-        """Load the committed records, in steps if they are many, unless a load is in progress."""
+        """Begin to load the committed records, in steps if they are many. A load in progress continues instead."""
         if self._loading is None:
             self._load_to = self.quorum.high_watermark
             self._loading = self.metadata.advance(self._load_to)
@@ -366,6 +366,7 @@ class Node:
             self.runtime.timers.set(now.monotonic_ms, self._load)
 
     def _loaded(self, records: Sequence[MetadataRecord], now: Now) -> None:
+        """Publish the change that the loaded records make; then notify the active controller, or activate it."""
         high_watermark = self.metadata.offset + 1
         self._publish(MetadataDelta.of(records), now)
         self._snapshots.handle_commit(now)
@@ -377,19 +378,20 @@ class Node:
             self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
 
     def _publish(self, delta: MetadataDelta, now: Now) -> None:
+        """Apply a change of the image to this node's configuration and to the broker, if it may receive metadata."""
         self._apply_dynamic_configuration(delta)
         if self.broker is None:
             return
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
-        elif self._is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
+        elif self._has_current_image and self.broker.epoch != UNKNOWN_EPOCH:
             # Until this incarnation's registration is committed, the image has the leaderships of the previous one.
             # This broker must not resume them: a power cut may have removed records that other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 
     @property
-    def _is_caught_up(self) -> bool:
+    def _has_current_image(self) -> bool:
         """Whether the image has all records that this node knows to be committed."""
         return self.quorum.is_caught_up and self.metadata.offset + 1 >= self.quorum.high_watermark
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conformance.differential import Cause, Comparer, Comparison, Difference, Shown
+from conformance.differential import Cause, Comparer, Comparison, GroupedDifference, Occurrence
 from conformance.sequential.judging import Rank
 from fixtures.targets.target import TargetError
 from kafkatrial.__main__ import exit_code
@@ -18,7 +18,9 @@ WORDS = ["compare", "--target", "a", "--target", "b", "--seed", "5", "--out", "r
 
 
 def difference(rank=Rank.SEMANTIC, field="offset", **fields):
-    return Difference(Cause(rank, "Fetch", field), Shown(2, "1", "\x1b[31m"), "print()\n", ("x/y",), 3, **fields)
+    return GroupedDifference(
+        Cause(rank, "Fetch", field), Occurrence(2, "1", "\x1b[31m"), "print()\n", ("x/y",), 3, **fields
+    )
 
 
 def result(*differences, compared=3, skipped=(), unknown=()):

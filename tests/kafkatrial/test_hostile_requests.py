@@ -1,4 +1,4 @@
-"""Hostile requests to the control interface, from web pages and raw sockets: none has an effect on the cluster."""
+"""Hostile requests to the control interface, of web pages or broken clients: none has an effect on the cluster."""
 
 import json
 import socket
@@ -11,8 +11,8 @@ from kafkatrial.control_server import BODY_BYTES_MAX, ControlServer
 
 TIMEOUT_S = 60
 KILL = b"POST /nodes/1/kill HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-"""Request that tests send inside or directly after a body. It must never be executed."""
-FOREIGN = "only a client on this machine may control the cluster"
+"""A valid request that tests send as a body, or after a request that is rejected. It must not be executed."""
+FORBIDDEN = "only a client on this machine may control the cluster"
 TOO_LARGE = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
 
 
@@ -37,68 +37,79 @@ def exchange(server, *sent):
     with connect(server) as connection:
         for data in sent:
             connection.sendall(data)
-        return received(connection)
+        return receive_all(connection)
 
 
-def received(connection):
-    came = b""
+def receive_all(connection):
+    received = b""
     try:
         while data := connection.recv(65536):
-            came += data
+            received += data
     except ConnectionResetError:
         pass  # the server closed the connection with unread bytes
-    return came
+    return received
 
 
-def responses(came):
-    """Return status, body and Connection header of each response."""
+def responses(received):
+    """Return the status, the body parsed from JSON, and the `Connection` header of each response in these bytes."""
     found = []
-    while came:
-        head, _, rest = came.partition(b"\r\n\r\n")
+    while received:
+        head, _, rest = received.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
         length = int(headers["content-length"])
         assert headers["content-type"] == "application/json"
         found.append((int(lines[0].split()[1]), json.loads(rest[:length]), headers.get("connection")))
-        came = rest[length:]
+        received = rest[length:]
     return found
 
 
 def request(line="POST /nodes/1/kill HTTP/1.1", *headers, host="127.0.0.1", body=b""):
+    """Return the bytes of a request. If `host` is None, it has no header `Host`."""
     lines = [line, *([f"Host: {host}"] if host is not None else []), *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def with_length(*headers, **rest):
-    return request("POST /nodes/1/kill HTTP/1.1", f"Content-Length: {len(KILL)}", *headers, body=KILL, **rest)
+def with_kill_as_body(line="POST /nodes/1/kill HTTP/1.1", *headers, **rest):
+    """Return the bytes of a request whose body is itself a valid request."""
+    return request(line, f"Content-Length: {len(KILL)}", *headers, body=KILL, **rest)
 
 
 @pytest.mark.parametrize(
     ("sent", "status", "error"),
     [
-        pytest.param(with_length(host="evil.example"), 403, FOREIGN, id="host and a request as body"),
-        pytest.param(with_length("Origin: http://evil.example"), 403, FOREIGN, id="origin and a request as body"),
-        pytest.param(with_length(host="evil.example") + KILL, 403, FOREIGN, id="a request behind the body"),
         pytest.param(
-            request("GET /nowhere HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL) + KILL,
+            with_kill_as_body(host="evil.example"), 403, FORBIDDEN, id="a request as the body after another host"
+        ),
+        pytest.param(
+            with_kill_as_body("POST /nodes/1/kill HTTP/1.1", "Origin: http://evil.example"),
+            403,
+            FORBIDDEN,
+            id="a request as the body after an origin",
+        ),
+        pytest.param(
+            with_kill_as_body(host="evil.example") + KILL,
+            403,
+            FORBIDDEN,
+            id="a request as the body and after it",
+        ),
+        pytest.param(
+            with_kill_as_body("GET /nowhere HTTP/1.1") + KILL,
             404,
             "GET /nowhere: no such resource; see docs/control-interface.md",
-            id="404 and a request as body",
+            id="a request as the body and after it, 404",
         ),
         pytest.param(
-            request("PUT /nodes/1/kill HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL) + KILL,
+            with_kill_as_body("PUT /nodes/1/kill HTTP/1.1") + KILL,
             405,
             "PUT /nodes/1/kill: the method is POST",
-            id="405 and a request as body",
+            id="a request as the body and after it, 405",
         ),
         pytest.param(
-            request("DELETE /links/1/2/cut HTTP/1.1") + KILL, 409, "the link 1->2 is not cut", id="pipelined behind 409"
+            request("DELETE /links/1/2/cut HTTP/1.1") + KILL, 409, "the link 1->2 is not cut", id="pipelined after 409"
         ),
         pytest.param(
-            request("POST /nodes/9/kill HTTP/1.1") + KILL,
-            404,
-            "no node 9; there are 1, 2, 3",
-            id="pipelined behind 404",
+            request("POST /nodes/9/kill HTTP/1.1") + KILL, 404, "no node 9; there are 1, 2, 3", id="pipelined after 404"
         ),
     ],
 )
@@ -124,7 +135,7 @@ def test_an_error_ends_the_connection_and_discards_later_requests(server, target
     ],
 )
 def test_another_host_header_is_rejected(server, target, host):
-    assert responses(exchange(server, request(host=host))) == [(403, {"error": FOREIGN}, "close")]
+    assert responses(exchange(server, request(host=host))) == [(403, {"error": FORBIDDEN}, "close")]
     assert target.done == []
 
 
@@ -136,9 +147,9 @@ def test_another_host_header_is_rejected(server, target, host):
         "X-Forwarded-For: 1.2.3.4\r\nOrigin: http://evil.example",
     ],
 )
-def test_requests_of_web_pages_are_rejected(server, target, header):
+def test_requests_with_headers_of_web_pages_are_rejected(server, target, header):
     assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", header))) == [
-        (403, {"error": FOREIGN}, "close")
+        (403, {"error": FORBIDDEN}, "close")
     ]
     assert target.done == []
 
@@ -162,7 +173,7 @@ def test_requests_of_this_machine_are_accepted(server, target, host):
         *("Host: evil.example", f"Padding: {'x' * 1_000_000}"),
     ],
 )
-def test_an_invalid_request_is_400_in_json(server, target, headers):
+def test_a_request_with_invalid_headers_is_400_in_json(server, target, headers):
     ((status, content, connection),) = responses(exchange(server, request("POST /nodes/1/kill HTTP/1.1", headers)))
     assert (status, [*content], connection) == (400, ["error"], "close")
     assert len(content["error"].splitlines()) == 1
@@ -180,7 +191,7 @@ def test_an_invalid_request_is_400_in_json(server, target, headers):
         b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_bytes_that_are_not_http_are_400_in_json(server, target, sent):
+def test_bytes_that_are_no_valid_request_are_400_in_json(server, target, sent):
     ((status, content, connection),) = responses(exchange(server, sent))
     assert (status, [*content], connection) == (400, ["error"], "close")
     assert target.done == []
@@ -212,7 +223,7 @@ CLOSING = request("GET /nodes/3 HTTP/1.1", "Connection: close")
 @pytest.mark.parametrize(
     "body",
     [
-        request("POST /nodes/2/pause HTTP/1.1", f"Content-Length: {len(KILL)}", body=KILL),
+        with_kill_as_body("POST /nodes/2/pause HTTP/1.1"),
         CHUNKED + chunked(KILL),
         CHUNKED + chunked(KILL[:9], KILL[9:]),
         CHUNKED + chunked(KILL, end=b"0\r\nTrailer: 1\r\n\r\n"),
@@ -245,10 +256,13 @@ def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
 def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
-    """A connection that is closed with unread bytes is reset and loses the response, so the server reads the body."""
+    """The server reads the rest of the body, because closing a connection with unread bytes resets it.
+
+    The client would then lose the response.
+    """
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
-    came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
-    assert responses(came) == [(400, {"error": TOO_LARGE}, "close")]
+    received = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
+    assert responses(received) == [(400, {"error": TOO_LARGE}, "close")]
     assert target.done == []
 
 
@@ -268,9 +282,9 @@ def test_pipelined_requests_are_carried_out_in_order(server, target):
     assert target.done == ["pause 1", "resume 1"]
 
 
-def test_a_request_without_its_body_is_not_carried_out(server, target, monkeypatch):
+def test_a_request_without_its_whole_body_is_not_carried_out(server, target):
     with connect(server) as connection:
-        connection.sendall(request("POST /nodes/1/kill HTTP/1.1", "Content-Length: 10", body=b"only 5"))
+        connection.sendall(request("POST /nodes/1/kill HTTP/1.1", "Content-Length: 10", body=b"short"))
     assert responses(exchange(server, CLOSING))[0][1]["state"] == "running"
     assert target.done == []
 
@@ -290,12 +304,11 @@ def test_a_request_that_does_not_arrive_in_time_ends_the_connection(control, tar
     monkeypatch.setattr(control_server, "REQUEST_TIMEOUT_S", 0.2)
     with ControlServer(control) as server:
         statuses = [status for status, _, _ in responses(exchange(server, before, sent))]
-    expected = [200] * bool(before) + [408] * bool(sent)  # an idle connection gets no response
-    assert statuses == expected
+    assert statuses == [200] * bool(before) + [408] * bool(sent)  # an idle connection is closed without a response
     assert target.done == []
 
 
-def test_a_connection_too_many_is_rejected(control, monkeypatch):
+def test_a_connection_above_the_maximum_is_rejected(control, monkeypatch):
     monkeypatch.setattr(control_server, "CONNECTIONS_MAX", 2)
     with ControlServer(control) as server, connect(server) as first, connect(server) as second:
         for connection in (first, second):
@@ -306,7 +319,7 @@ def test_a_connection_too_many_is_rejected(control, monkeypatch):
 
 def test_http_1_0_without_a_host_is_rejected(server, target):
     assert responses(exchange(server, request("POST /nodes/1/kill HTTP/1.0", host=None))) == [
-        (403, {"error": FOREIGN}, "close")
+        (403, {"error": FORBIDDEN}, "close")
     ]
     assert target.done == []
 
@@ -316,7 +329,7 @@ def test_an_upgrade_is_ignored(server):
     assert responses(exchange(server, sent))[0][0] == 200
 
 
-def test_a_connect_request_to_another_server_is_rejected(server):
+def test_a_connect_request_is_rejected(server):
     assert responses(exchange(server, request("CONNECT 127.0.0.1:22 HTTP/1.1")))[0][0] == 404
 
 

@@ -1,12 +1,14 @@
-"""`duplicate`: one record stands in the log twice (idempotence, KIP-98, prevents it).
+"""`duplicate`: one record is in the log twice (idempotence, KIP-98, prevents it).
 
-Choice: idempotence prevents duplicates only as long as the log keeps its content. An offset counts towards a violation
-if the record that was read there certainly stayed: the promise of that read never ended, or the record was read there
-after healing and no record of a later epoch is at or below its offset. Two cases are permitted although the producer
-was idempotent. In the first, an unclean election removed the record after it was read, and its producer wrote it again.
-In the second, the batch was in flight when a broker stopped, and its client sent it again under another producer epoch.
-The restarted leader did not recognise the batch, because a producer snapshot has only the last batch of each producer
-(`idempotence`).
+Choice: idempotence prevents duplicates only as long as the log keeps its content. A violation therefore needs two
+offsets at which the record was certainly still present at the end of the run. That is certain in two cases: the promise
+of a read at the offset never ended, or a read after healing returned the record, and no record of a later epoch was
+read at or below the offset.
+
+Two cases are permitted although the producer was idempotent. In the first, an unclean election removed the record after
+it was read, and its producer wrote it again. In the second, the batch was in flight when a broker stopped, and its
+client sent it again under another producer epoch. The restarted leader did not recognise the batch, because a producer
+snapshot has only the last batch of each producer (`idempotence`).
 """
 
 from collections.abc import Iterable
@@ -45,7 +47,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 def _offsets_read(log: PartitionLog, rows: Flags) -> Int64s:
     """Return, per record, the number of offsets at which the given rows read it; for a tombstone at most one."""
     records, reads = log.records, log.rows.reads
-    # Offsets are compared only for rows that read a record elsewhere than at its lowest offset.
+    # Most rows read a record at its lowest offset. Only the other rows are sorted, to count their distinct offsets.
     at_lowest = reads.offset == records.offset[log.read_ids]
     lowest = np.zeros(len(records), np.bool_)
     lowest[log.read_ids[rows & at_lowest]] = True
@@ -69,9 +71,9 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent and the record certainly was at two offsets at the same time;"
+    levels="A violation if the producer was idempotent and the record was certainly at two offsets at the same time;"
     " else permitted. Also permitted if it was in flight at a restart and idempotence does not cover its retry.",
     counted="records",
-    evidence="the lowest reads of it at its two lowest offsets",
+    evidence="the lowest read at the record's lowest offset, and the lowest read at its second lowest offset",
     find=find,
 )

@@ -1,8 +1,8 @@
 """`watermark-regress`: the high watermark, last stable offset or log start offset decreases within a leader epoch.
 
-Two responses are ordered only if one arrived before the request of the other was sent. The responses are rows of
-`states` that have a leader epoch and come from the leader: list_offsets and fetch without error. Only responses of the
-same node in the same epoch are compared.
+The responses to list_offsets and fetch are compared if they have no error, so that they come from the leader. They are
+rows of `states` with a leader epoch. Two responses are compared only if the same node returned both in the same epoch,
+and the first one arrived before the request of the second one was sent.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _MARKS: Final = {
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings; each counts responses. Of each pair, the later one is counted."""
+    """Return the findings. Each counts the responses with a lower offset than an earlier response."""
     if log.ambiguous:
         return
     states = log.rows.states
@@ -50,18 +50,19 @@ def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
 
 
 def _regressed(log: PartitionLog, values: Int64s) -> Flags:
+    """Whether, per response, an earlier response to which it is compared had a higher offset in `values`."""
     states = log.rows.states
     regressed = np.zeros(len(states), np.bool_)
     for rows in _groups(log, values):
-        first = rows[np.argsort(states.received_ns[rows], kind="stable")]
-        highest = np.append(NO_OFFSET, np.maximum.accumulate(values[first]))
-        before = highest[np.searchsorted(states.received_ns[first], states.requested_ns[rows], side="left")]
-        regressed[rows] = before > values[rows]
+        arrived = rows[np.argsort(states.received_ns[rows], kind="stable")]
+        highest = np.append(NO_OFFSET, np.maximum.accumulate(values[arrived]))
+        highest_before = highest[np.searchsorted(states.received_ns[arrived], states.requested_ns[rows], side="left")]
+        regressed[rows] = highest_before > values[rows]
     return regressed
 
 
 def _decrease(log: PartitionLog, row: int) -> tuple[str, int, int]:
-    """Return the first of `_MARKS` that decreased in a response, its value, and the highest value before."""
+    """Return the first of `_MARKS` that decreased in a response: its name, its value, and the highest earlier value."""
     states = log.rows.states
     before = np.flatnonzero(
         states.from_leader
@@ -93,6 +94,6 @@ WATERMARK_REGRESS = Definition(
     " leader of one epoch.",
     levels="Always a violation.",
     counted="responses: the later one",
-    evidence="none: responses are rows of `states`. The offset is the one returned later",
+    evidence="none: responses are rows of `states`. The evidence has the offset of the later response",
     find=find,
 )

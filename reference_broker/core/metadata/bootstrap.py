@@ -1,6 +1,6 @@
 """Bootstrap records of a metadata log, and the supported levels of features.
 
-Follows: org.apache.kafka.metadata.bootstrap.BootstrapMetadata (KIP-584).
+Follows: org.apache.kafka.metadata.bootstrap.BootstrapMetadata (KIP-584, KIP-778).
 """
 
 from reference_broker.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
@@ -18,8 +18,8 @@ SUPPORTED_FEATURES = {
     "transaction.version": (0, 2),
 }
 """The lowest and the highest level of each feature with which a broker registers. Only `metadata.version` has an effect
-here. The ranges of the others are Kafka's, because a broker must support every feature that is finalized in the
-metadata log, and Kafka finalizes these when it formats one."""
+here. The others have Kafka's ranges: Kafka finalizes them when it formats a metadata log, and a broker must support
+every finalized feature to register."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:

@@ -1,13 +1,17 @@
-"""Coverage of the attempts to detect mutants, and the priority of the attempts for one mutant."""
+"""Coverage of the attempts to detect mutants, and the order in which the attempts for one mutant are made."""
+
+from inspect import getsourcelines
 
 from chaos.mutants.coverage import Coverage, measure, prioritised
 from chaos.mutants.mutations import Mutant
+from reference_broker.core.quorum.quorum_state import QuorumState
 
 MUTANT = Mutant("core.log", "Log.append", line=7, operator="constant", before="1", after="2", number=1)
+"""A mutant in line 7 of its function."""
 
 
 def coverage(name, *functions, lines=(), seconds=1.0):
-    """Return the coverage of an attempt that ran these functions, and these lines of the mutant's function."""
+    """Return the coverage of an attempt that ran these functions, and these lines of `Log.append`."""
     ran = {("core.log", "Log.append"): frozenset(lines)} if lines else {}
     return Coverage(name, frozenset(("core.log", function) for function in functions), ran, seconds)
 
@@ -51,10 +55,13 @@ def test_attempts_that_were_not_measured_come_last():
 
 
 def test_functions_are_measured_everywhere_and_lines_only_in_functions_with_mutants():
-    module, name = function = "reference_broker.core.quorum.quorum_state", "QuorumState.can_grant_vote"
-    mutants = [Mutant(module, name, line, "constant", "", "", number=1) for line in range(1, 1000)]
-    (measured,) = measure(["0"], mutants, workers=1)
+    source, first = getsourcelines(QuorumState.can_grant_vote)
+    function = module, name = QuorumState.__module__, QuorumState.can_grant_vote.__qualname__
+    mutants = [Mutant(module, name, first + at, "constant", "", "", number=1) for at in range(1, len(source))]
+    seed = "0"
+    (measured,) = measure([seed], mutants, workers=1)
+    assert len({module for module, _ in measured.functions}) > 10
     assert function in measured.functions
+    assert measured.lines.keys() == {function}
     assert len(measured.lines[function]) > 3
-    assert {with_lines for with_lines, _ in measured.lines} == {module}
     assert measured.seconds > 0

@@ -59,8 +59,8 @@ def family():
 
 def test_the_second_requirement_uses_the_history_of_the_first(runs, family, tmp_path):
     target = FakeTarget()
-    first = family.history(context("one", tmp_path, target), target)
-    second = family.history(context("two", tmp_path, target), target)
+    first = family.record(context("one", tmp_path, target), target)
+    second = family.record(context("two", tmp_path, target), target)
     assert first is second
     assert runs.run_dirs == [first.run_dir]
     assert list(first.scripts.values()) == [SCRIPT]
@@ -69,7 +69,7 @@ def test_the_second_requirement_uses_the_history_of_the_first(runs, family, tmp_
 def test_another_run_or_target_has_another_history(runs, family, tmp_path):
     one, other = FakeTarget("one:1"), FakeTarget("other:1")
     dirs = [
-        family.history(context("one", tmp_path / run, target), target).run_dir
+        family.record(context("one", tmp_path / run, target), target).run_dir
         for run in ("first", "second")
         for target in (one, other)
     ]
@@ -80,5 +80,5 @@ def test_another_run_or_target_has_another_history(runs, family, tmp_path):
 def test_a_repeated_check_runs_its_scripts_again(runs, family, tmp_path):
     target = FakeTarget()
     for _ in range(2):
-        family.history(context("one", tmp_path, target), target)
+        family.record(context("one", tmp_path, target), target)
     assert len(runs.run_dirs) == 2

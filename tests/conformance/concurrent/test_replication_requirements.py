@@ -8,7 +8,7 @@ requirement's post-run checks and the checkers of anomalies then judge it.
 
 import pytest
 
-from conformance.concurrent.check import judge_history
+from conformance.concurrent.check import judge_with_history_checks
 from conformance.concurrent.requirements import HISTORY_CHECKS
 from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
@@ -90,7 +90,7 @@ class Timeline:
 
 
 def verdict_of(history, requirement_id, tmp_path):
-    return judge_history(history.write(tmp_path / "run"), HISTORY_CHECKS[requirement_id](Target()))
+    return judge_with_history_checks(history.write(tmp_path / "run"), HISTORY_CHECKS[requirement_id](Target()))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Defaults of a trial's fields: saved trials omit them, so each default is part of the format and is pinned here.
+"""Defaults of a trial's fields, compared with a golden file.
 
-A changed default changes the meaning of saved trials. If that is intended, raise `trial_version`, and write the golden
-file again with `python -m tests.conformance.trial.test_defaults_of_the_format`.
+Saved trials omit fields with their default, so a changed default changes the meaning of saved trials. If that is
+intended, raise `conformance.trial.document.VERSION`. Then write the golden file again with `python -m
+tests.conformance.trial.test_defaults_of_the_format`.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -14,33 +15,36 @@ from fixtures.python_source import source_of
 GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"
 
 
-def types_below(hint, found):
+def collect_dataclasses(hint, found):
+    """Add the dataclasses to which a type hint refers, also by the fields of other dataclasses, to the set `found`."""
     for argument in get_args(hint):
-        types_below(argument, found)
+        collect_dataclasses(argument, found)
     if is_dataclass(hint) and hint not in found:
         found.add(hint)
-        for part in get_type_hints(hint).values():
-            types_below(part, found)
-    return found
+        for field_hint in get_type_hints(hint).values():
+            collect_dataclasses(field_hint, found)
 
 
-def lines():
-    for each in types_below(Trial, set()):
-        given = [field for field in fields(each) if field.init]
-        defaults = (
-            f"{field.name}" if field.default is MISSING else f"{field.name}={source_of(field.default)}"
-            for field in given
-        )
-        yield f"{each.__name__}({', '.join(defaults)})"
+def signature(dataclass):
+    """Return the name of a dataclass and its parameters, each with its default if it has one."""
+    parameters = [field for field in fields(dataclass) if field.init]
+    assert all(field.default_factory is MISSING for field in parameters), "a saved trial cannot omit such a field"
+    texts = (
+        field.name if field.default is MISSING else f"{field.name}={source_of(field.default)}" for field in parameters
+    )
+    return f"{dataclass.__name__}({', '.join(texts)})"
 
 
-def page():
-    return "".join(f"{line}\n" for line in sorted(lines()))
+def signatures():
+    """Return the content of the golden file: the signatures of all dataclasses of a trial, one on each line."""
+    found = set()
+    collect_dataclasses(Trial, found)
+    return "".join(f"{line}\n" for line in sorted(map(signature, found)))
 
 
 def test_the_defaults_are_those_of_this_version_of_the_format():
-    assert page() == GOLDEN.read_text(encoding="utf-8")
+    assert signatures() == GOLDEN.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(page(), encoding="utf-8")
+    GOLDEN.write_text(signatures(), encoding="utf-8")

@@ -1,6 +1,7 @@
-"""Judgement by shards: equal to the judgement of the whole history, with the same evidence.
+"""Judgement by shards, which equals the judgement of the whole history, including the evidence.
 
-This is so for any number of rows in a part, and if the sieve removes clean records before the anomaly definitions.
+The number of rows in a part makes no difference, nor does the sieve, which removes clean records before the anomaly
+definitions judge the rest.
 """
 
 import random
@@ -43,9 +44,11 @@ from tests.linearizability.many import examples
 pytestmark = pytest.mark.sampled(4)
 
 SEEDS = st.integers(0, 2**32)
+PLANTED_SEQ = 10_000
+"""Lowest `seq` of a read that a planted anomaly adds to a poll; other reads have lower ones."""
 
 
-def in_shards(run, part_rows):
+def judge_by_shards(run, part_rows):
     """Return the judgement of a run by shards whose parts have about `part_rows` rows."""
     history = open_history(run)
     return judge_layout(history, lay_out(history, run_here, part_rows), run_here)
@@ -55,7 +58,7 @@ def arbitrary(rng):
     """Return an arbitrary history without format violations."""
     make = rng.choice([arbitrary_history, arbitrary_group_history, arbitrary_cluster_history, dense_transactions])
     tables = well_formed(make(rng))
-    # If a record is read with several keys, the definitions may use any of them. So each value has one key here.
+    # Each value gets one key: of a record that was read with several keys, the definitions may use any key.
     for row in tables.rows["records"]:
         if row["value"] is not None:
             row["key"] = "ab"[row["value"] % 2]
@@ -72,12 +75,25 @@ def planted(rng):
     else:
         simulation = SimulatedPartition(rng, weak=rng.random() < 0.3, unclean=kind == 2, positions=rng.random() < 0.9)
         tables, anomalies = simulation.run(rng.randrange(5, 60)), PLANTED_ANOMALIES
-    for name in rng.sample(sorted(anomalies), rng.randrange(3)) if tables.rows["positions"] else ():
-        anomalies[name](tables, rng)
-    planted_reads = [row for row in tables.rows["records"] if row["seq"] >= 10_000]
+    if tables.rows["positions"]:
+        for name in rng.sample(sorted(anomalies), rng.randrange(3)):
+            anomalies[name](tables, rng)
+    planted_reads = [row for row in tables.rows["records"] if row["seq"] >= PLANTED_SEQ]
     for number, row in enumerate(planted_reads):
-        row["seq"] += number  # unique, although several planted anomalies may add records to one poll
+        row["seq"] += number  # several planted anomalies may have added reads to one poll with the same number
     return well_formed(tables)
+
+
+def synthetic(rng):
+    """Return a synthetic history with up to two planted anomalies."""
+    tables = Tables(topics={"orders": {"replication.factor": "3", "min.insync.replicas": "2"}})
+    anomalies = [
+        name for name in rng.sample(sorted(SYNTHETIC_ANOMALIES), rng.randrange(3)) if not name.startswith("cycle")
+    ]
+    for part in history(Request(rng.randrange(60, 240), rng.randrange(1, 3), 0.0, anomalies, rng.randrange(2**32))):
+        for name, table in part.items():
+            tables.rows[name] += table.to_pylist()
+    return tables
 
 
 @pytest.mark.parametrize("make", [arbitrary, planted])
@@ -87,11 +103,11 @@ def test_judgement_by_shards_equals_that_of_the_whole(tmp_path_factory, make, se
     rng = random.Random(seed)
     run = make(rng).write(tmp_path_factory.mktemp("run") / "run", files=rng.randrange(1, 3))
     expected = judge_history(open_history(run))
-    assert in_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == expected
+    assert judge_by_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == expected
 
 
 def remove_topic_ids(tables, rng):
-    """Remove the id of each topic with at most one id from some rows, and set it in the others."""
+    """Remove the topic id from some rows and set it in the others, for each topic name that has at most one id."""
     rows = [row for name in tables.rows for row in tables.rows[name] if row.get("topic") is not None]
     ids = {}
     for row in rows:
@@ -113,18 +129,18 @@ def test_rows_without_a_topic_id_belong_to_the_only_topic_of_the_name(tmp_path_f
     run = tables.write(tmp_path_factory.mktemp("run") / "run", files=rng.randrange(1, 3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "BATCH_ROWS", rng.choice([2, 5, 10**6]))
-        assert in_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == judge_history(open_history(run))
+        assert judge_by_shards(run, rng.choice([10**6, rng.randrange(1, 12)])) == judge_history(open_history(run))
 
 
 def test_partition_is_split_if_only_one_row_has_the_topic_id(tmp_path):
     tables = synthetic(random.Random(1))
-    all_have_it = lay_out(open_history(tables.write(tmp_path / "all")), run_here, 20)
+    with_all_ids = lay_out(open_history(tables.write(tmp_path / "all")), run_here, 20)
     for row in (row for table in tables.rows.values() for row in table):
         if "topic_id" in row and row is not tables.rows["states"][0]:
             row["topic_id"] = None
-    one_has_it = lay_out(open_history(tables.write(tmp_path / "one")), run_here, 20)
-    assert any(shard.is_cut for shard in all_have_it.shards)
-    assert (one_has_it.places, one_has_it.shards) == (all_have_it.places, all_have_it.shards)
+    with_one_id = lay_out(open_history(tables.write(tmp_path / "one")), run_here, 20)
+    assert any(shard.is_cut for shard in with_all_ids.shards)
+    assert (with_one_id.places, with_one_id.shards) == (with_all_ids.places, with_all_ids.shards)
 
 
 def test_partition_with_one_distant_offset_is_split_evenly(tmp_path):
@@ -198,33 +214,21 @@ def test_judgement_by_a_layout_created_while_writing_equals_that_of_the_whole(tm
     rng = random.Random(seed)
     folder = tmp_path_factory.mktemp("run")
     whole = open_history(make(rng).write(folder / "whole"))
-    layout = LayoutWriter(folder / "run", rng.choice([1, 10**6]))
+    writer = LayoutWriter(folder / "run", rng.choice([1, 10**6]))
     shutil.copytree(folder / "whole", folder / "run", ignore=lambda *_: [f"{name}.parquet" for name in SCHEMAS])
     for number, chunk in enumerate(chunks(whole, rng)):
         for name, table in chunk.items():
             (folder / "run" / "history" / name).mkdir(exist_ok=True)
             pq.write_table(table, folder / "run" / "history" / name / f"{number}.parquet")
-        layout.add(chunk)
+        writer.add(chunk)
     history = open_history(folder / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(laying_out, "PART_ROWS", rng.choice([10**6, rng.randrange(1, 12)]))
-        is_created = layout.finish(history, run_here)
+        is_created = writer.finish(history, run_here)
     layout = current_layout(history)
     assert is_created == (layout is not None)
     expected = judge_history(history)
     assert judge_layout(history, layout or lay_out(history, run_here), run_here) == expected
-
-
-def synthetic(rng):
-    """Return a synthetic history with up to two planted anomalies."""
-    tables = Tables(topics={"orders": {"replication.factor": "3", "min.insync.replicas": "2"}})
-    anomalies = [
-        name for name in rng.sample(sorted(SYNTHETIC_ANOMALIES), rng.randrange(3)) if not name.startswith("cycle")
-    ]
-    for part in history(Request(rng.randrange(60, 240), rng.randrange(1, 3), 0.0, anomalies, rng.randrange(2**32))):
-        for name, table in part.items():
-            tables.rows[name] += table.to_pylist()
-    return tables
 
 
 def _remove_read(rng, tables, row, other):
@@ -244,7 +248,7 @@ def _change_value_read(rng, tables, row, other):
 
 def _repeat_read(rng, tables, row, other):
     if row["direction"] == "read":
-        repeated = {**row, "seq": 10_000 + len(tables.rows["records"]), "offset": other["offset"]}
+        repeated = {**row, "seq": PLANTED_SEQ + len(tables.rows["records"]), "offset": other["offset"]}
         tables.rows["records"].append(repeated)
 
 
@@ -252,7 +256,7 @@ def _change_position(rng, tables, row, other):
     rng.choice(tables.rows["positions"])[rng.choice(["before", "after"])] += rng.choice([0, 1, 2])
 
 
-def _change_end_offset(rng, tables, row, other):
+def _decrease_high_watermark(rng, tables, row, other):
     state = rng.choice(tables.rows["states"])
     state["high_watermark"] = rng.randrange((state["high_watermark"] or 0) + 1)
 
@@ -269,7 +273,7 @@ CHANGES = [
     _change_value_read,
     _repeat_read,
     _change_position,
-    _change_end_offset,
+    _decrease_high_watermark,
     lambda rng, tables, row, other: row.update(offset=None),
     lambda rng, tables, row, other: row.update(offset=10**15),
     lambda rng, tables, row, other: row.update(leader_epoch=rng.randrange(3)),
@@ -286,7 +290,8 @@ CHANGES = [
 ]
 """Functions that change a history as a defect of a broker, client or network would.
 
-They take two records. Most change the first one or its operation, and some copy a value of the second one.
+Their last two arguments are records. Most functions change the first record or its operation, and some copy a value of
+the second record.
 """
 
 
@@ -308,4 +313,4 @@ def test_judgement_with_the_sieve_equals_that_of_the_whole(tmp_path_factory, see
         # Some of these histories violate rules of the format; the judgement must be equal nevertheless.
         patch.setattr(laying_out, "_validate", lambda *_: None)
         patch.setattr(spilling, "check_rows", lambda *_: None)
-        assert in_shards(run, rng.choice([10**6, rng.randrange(3, 60)])) == judge_history(open_history(run))
+        assert judge_by_shards(run, rng.choice([10**6, rng.randrange(3, 60)])) == judge_history(open_history(run))

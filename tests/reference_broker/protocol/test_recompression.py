@@ -1,4 +1,4 @@
-"""Recompression of batches, decoded with the test clients' codec."""
+"""Recompression of batches by the broker; the test clients' decoder reads the result."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tests.reference_broker.protocol.test_record_batch import BATCHES
 
 
 @given(BATCHES, st.sampled_from(Codec))
-def test_only_the_codec_changes(batch, codec):
+def test_recompression_changes_only_the_compression(batch, codec):
     data = encode_batch(batch)
     header = BatchHeader.parse(data)
     records = finish(decompress(header, data[HEADER_SIZE_BYTES:], 2**20))
