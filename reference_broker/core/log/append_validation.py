@@ -185,7 +185,7 @@ def _check_header(header: BatchHeader) -> None:
     if broken:
         raise AppendError("INVALID_RECORD", broken)
     if header.codec not in _CODECS:
-        raise AppendError("UNKNOWN_SERVER_ERROR", f"no codec has the number {header.codec}")
+        raise AppendError("UNKNOWN_SERVER_ERROR", f"the codec {header.codec} is unknown")
 
 
 class _Fault(Enum):
