@@ -69,7 +69,7 @@ def _controller_api(key: int, min_version: int, max_version: int, handle: Handle
 
 
 def _table(apis: Iterable[Api]) -> dict[int, Api]:
-    """Return the entries by API key, with ApiVersions, whose response lists all entries in ascending order."""
+    """Return the entries by API key, including ApiVersions. Its response lists all entries in ascending order."""
     by_key = {api.key: api for api in apis}
     by_key[API_VERSIONS] = _node_api(API_VERSIONS, 0, 4, lambda *_: None)
     ranges = {key: api.advertised for key, api in sorted(by_key.items())}

@@ -5,9 +5,10 @@ kio's reader differs from Kafka's in these points, which a walk over the bytes c
 - kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects the
   same lengths as Kafka's readers: an array whose number of elements exceeds the number of remaining bytes, a string or
   tagged field that exceeds the remaining bytes, and a string of more than 32,767 bytes.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message, because a node has one thread, which
-  decodes a request in one step, and encodes its response in another. Kafka has several threads, and limits only the
-  bytes of a request (`socket.request.max.bytes`) and the records that one request to the controller may write (10,000).
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message, because a node has one thread: it handles
+  no other request while it decodes a message or encodes the response. Kafka has several threads, and limits only the
+  bytes of a request (`socket.request.max.bytes`) and the records that one request to the controller may write
+  (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
 - kio accepts null in a field that is not nullable. The walk rejects it, as Kafka's readers do.

@@ -207,7 +207,7 @@ class RecordTotals(NamedTuple):
 def total_records(header: BatchHeader, data: bytes | bytearray) -> Steps[RecordTotals]:
     """Count the records of one batch, and return the range of their timestamps.
 
-    Every append runs this loop. To be fast, the loop reads nothing else, and decodes lengths of one or two bytes inline.
+    Every append runs this loop. For speed, it reads nothing else, and decodes lengths of one or two bytes inline.
 
     :param data: the decompressed records.
     :raises BatchError: a length is invalid, or the last record does not end with the data.
