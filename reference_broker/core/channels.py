@@ -60,9 +60,9 @@ class Channels:
         return sum(map(len, self._under_way.values()))
 
     def deadlines(self) -> Iterator[tuple[Channel, int, int | None]]:
-        """Yield each channel with requests in flight, their earliest deadline, and the channel's timeout.
+        """Yield each channel with requests in flight, their earliest deadline, and the time of the channel's timer.
 
-        The timeout is the monotonic time at which the channel's timer is due; null if no timer is set.
+        Both times are monotonic; the second is null if no timer is set.
         """
         for channel, under_way in self._under_way.items():
             timer = self._watches.get(channel)

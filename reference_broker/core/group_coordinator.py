@@ -49,8 +49,8 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""The error that the client receives, by the partition's error. The last one maps to `none`, because the records are
-committed."""
+"""The error that the client receives, by the partition's error. After NOT_ENOUGH_REPLICAS_AFTER_APPEND the records are
+committed, so the client receives no error."""
 
 _TOMBSTONES_PER_EVENT = 1_000
 """Maximum number of offsets of deleted topics that one event deletes. This takes about 10 ms."""

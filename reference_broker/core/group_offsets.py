@@ -72,7 +72,7 @@ class GroupOffsets:
         return self._committed.get(group, {})
 
     def keys_outside(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
-        """Yield the keys of the committed offsets of all other topics."""
+        """Yield the keys of all committed offsets whose topic is not in `topics`."""
         self._take_over_committed()
         for group, offsets in self._committed.items():
             for topic, index in offsets:
@@ -98,7 +98,7 @@ class GroupOffsets:
 
 
 def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit]]:
-    """Yield the offset after each offset commit record from `from_offset` on, and its commit. Ignore other types.
+    """Yield end offset and commit of each record from `from_offset` on. Records of other types are ignored.
 
     :raises CoordinatorLoadError: a record cannot be decoded.
     """

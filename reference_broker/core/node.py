@@ -367,7 +367,7 @@ class Node:
             self.runtime.timers.set(now.monotonic_ms, self._load)
 
     def _loaded(self, records: Sequence[MetadataRecord], now: Now) -> None:
-        """Publish the change that the loaded records make. Then notify the controller, or activate it if it is due."""
+        """Publish the change that the loaded records make. Then notify the active controller, or activate a new one."""
         applied_to = self.metadata.offset + 1
         self._publish(MetadataDelta.of(records), now)
         self._snapshots.handle_commit(now)

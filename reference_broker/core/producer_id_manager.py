@@ -1,4 +1,4 @@
-"""Producer ids, which the controller allocates in blocks, so that only a block needs a metadata record.
+"""Producer ids, which the controller allocates in blocks: one metadata record for a whole block.
 
 Follows: org.apache.kafka.coordinator.transaction.ProducerIdManager (KIP-730).
 

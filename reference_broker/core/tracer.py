@@ -1,12 +1,13 @@
 """Tracer: typed events that the core reports to an observer, as in etcd's Raft library (`traceBecomeFollower`).
 
-The observer is passed to the constructor of `Node`, as a function: the tracer.
+`Node` receives the observer as a function, the tracer.
 
 Rules of this file:
 - An event is a value that describes an action of the core. The core never reads events, and observers do not modify
   them.
 - The core calls the tracer at the action, while it processes an input. An exception in the tracer ends this processing.
-- Events that carry an object of the core, whose state the observer may read, are defined in the module of that object.
+- An event may carry an object of the core, so that the observer can read the object's state. Such an event is defined
+  in the module of the object.
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -5,8 +5,8 @@ kio's reader differs from Kafka's in these points, which a walk over the bytes c
 - kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects the
   same lengths as Kafka's readers: an array whose number of elements exceeds the number of remaining bytes, a string or
   tagged field that exceeds the remaining bytes, and a string of more than 32,767 bytes.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message, because a node has one thread: it handles
-  no other request while it decodes a message or encodes the response. Kafka has several threads, and limits only the
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message. A node has one thread, and handles no
+  other request while it decodes a message or encodes a response. Kafka has several threads, and limits only the
   bytes of a request (`socket.request.max.bytes`) and the records that one request to the controller may write
   (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records

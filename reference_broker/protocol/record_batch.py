@@ -140,7 +140,7 @@ class BatchHeader(NamedTuple):
 
 
 def checksum(batch: Bytes) -> int:
-    """Return the CRC-32C of a batch, which the `crc` of a valid batch equals."""
+    """Return the CRC-32C of a batch. In a valid batch, it equals the header's `crc`."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
 
 

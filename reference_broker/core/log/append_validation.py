@@ -225,7 +225,7 @@ def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConf
 
 
 def _has_invalid_timestamp(header: BatchHeader, totals: RecordTotals, config: LogConfig, now_ms: int) -> bool:
-    """Whether a record may violate rule 8. Also true for a record without timestamp (-1), which is valid."""
+    """Whether a record may violate rule 8. A record without timestamp (-1) is valid, but may be below the bound."""
     if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.timestamp_type is TimestampType.LOG_APPEND_TIME
     earliest_ms = now_ms - config.message_timestamp_before_max_ms

@@ -76,7 +76,7 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
 
 
 def take_clean_shutdown(disk: Disk) -> int | None:
-    """Delete the clean shutdown file and return its broker epoch: -1 if it is unreadable, null without a file."""
+    """Delete the clean shutdown file and return its broker epoch: -1 if unreadable, null if there is no file."""
     if not disk.exists(CLEAN_SHUTDOWN_FILE):
         return None
     content = disk.read(CLEAN_SHUTDOWN_FILE, 0, disk.size(CLEAN_SHUTDOWN_FILE))

@@ -13,7 +13,7 @@ class RecordError:
 
 @dataclass(slots=True)
 class AppendError(Exception):
-    """A rejected batch; the log is unchanged. `error` is the name of Kafka's error, as in `INVALID_RECORD`."""
+    """A rejected batch; the log is unchanged. `error` is Kafka's name of the error, for example `INVALID_RECORD`."""
 
     error: str
     message: str

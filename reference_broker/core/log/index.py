@@ -7,7 +7,7 @@ Follows: org.apache.kafka.storage.internals.log.OffsetIndex, org.apache.kafka.st
     .timeindex  timestamp 8 | relative offset 4     the largest timestamp so far, and the last offset of its batch
 
 Rules of this file:
-- An index is derived from its `.log`. A reader compares each entry that it uses with the batch at that position, and
+- An index is derived from its `.log`. A reader compares each entry that it uses with the batch of the entry, and
   rebuilds the index if they differ.
 - Entries stay on disk. Only their number and the last entry are in memory. This is enough for lookups at the end of the
   log; other lookups take a dozen small reads.

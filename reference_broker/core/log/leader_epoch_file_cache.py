@@ -61,7 +61,7 @@ class LeaderEpochFileCache:
         """Return the largest known epoch not above the requested one, and its end offset.
 
         Return -1 and -1 if the requested epoch is above all known epochs. If the requested epoch is below all known
-        epochs, return that epoch and the start offset of the first entry, because its records are below that offset.
+        epochs, return it and the start offset of the first entry, which is above all records of the requested epoch.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET

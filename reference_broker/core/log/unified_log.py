@@ -4,8 +4,8 @@ Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
-  byte. A batch with its final offset and leader epoch is `placed`. Both methods call `append_placed`; the quorum calls
-  it directly.
+  byte. Both call `append_placed`, and the quorum calls it directly. A batch is placed if it has its final offset and
+  leader epoch.
 - Offsets increase, and an appended batch never changes. Records below `log_start_offset` cannot be read.
 - Records below `recovery_point` survive a crash. When the log is opened after a crash, later batches are verified, and
   the log is truncated before the first incomplete or corrupt batch (`loading`).
@@ -419,7 +419,7 @@ class UnifiedLog:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
-        """Advance the log start offset past the segments that retention time or size allows to delete.
+        """Advance the log start offset past the segments to delete by retention time or size (`retention`).
 
         :returns: whether `delete_below_start` can delete segments below the log start offset. The log start offset
             must be durable before these segments are deleted. Otherwise a power cut might restore the old log start

@@ -107,7 +107,10 @@ class MetadataImage:
             yield from topic.partitions.values()
 
     def partitions_in(self, indices: Mapping[UUID, Iterable[int]]) -> Iterator[tuple[TopicImage, PartitionRecord]]:
-        """Yield topic and record of each existing partition with one of these indices, which are by topic id."""
+        """Yield topic and record of the given partitions, if they exist.
+
+        :param indices: partition indices by topic id.
+        """
         for topic_id, wanted in indices.items():
             topic = self.topics_by_id.get(topic_id)
             if topic is not None:
