@@ -17,8 +17,8 @@ from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
 """Handler of an API. Its arguments are a part of the node (selected by `Api.part`), the request and the current time.
-It returns the response (kio's dataclass of the request's version) or a `RequestOutcome`. A handler of requests with
-many elements returns a generator of steps (`protocol.steps`) instead, which returns the response or outcome."""
+It returns the response (kio's dataclass of the request's version) or a `RequestOutcome`. A handler whose work may take
+long is a generator of steps (`protocol.steps`) with that return value."""
 
 
 class Part(Enum):
@@ -60,7 +60,7 @@ class ServingNode(Protocol):
     controller: Controller | None
 
     def handle_quorum_request(self, request: Request, message: QuorumRequest, now: Now) -> None:
-        """Pass a request to the Raft client."""
+        """Pass a request to the Raft client; `message` is its decoded body."""
 
     def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
-        """Handle the request in an envelope."""
+        """Handle the request in an envelope; `header` is the header of that request."""

@@ -4,8 +4,8 @@ Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-896).
 
 The version ranges are those of Apache Kafka 4.3. As in Kafka, Produce is advertised from version 0, although 3 is the
 lowest version served, because some clients look for version 0 in the list (KAFKA-18659: librdkafka). InitProducerId 6
-is unstable in Kafka 4.3, so neither Kafka nor this broker offers it. The quorum's own requests are served in the newest
-version only, because only reference brokers send them.
+is unstable in Kafka 4.3, so neither Kafka nor this broker offers it. Requests between quorum nodes are served in the
+newest version only, because only reference brokers send them.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def _controller_api(key: int, min_version: int, max_version: int, handle: Handle
 
 
 def _table(apis: Iterable[Api]) -> dict[int, Api]:
-    """Return the entries by API key, and add ApiVersions, which lists all of them in ascending order."""
+    """Return the entries by API key, including ApiVersions. Its response lists all entries in ascending order."""
     by_key = {api.key: api for api in apis}
     by_key[API_VERSIONS] = _node_api(API_VERSIONS, 0, 4, lambda *_: None)
     ranges = {key: api.advertised for key, api in sorted(by_key.items())}

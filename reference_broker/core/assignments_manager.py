@@ -1,9 +1,9 @@
-"""Report of the replicas whose log directory differs from the metadata, because this broker's disk was replaced.
+"""Report of a broker's log directory to the controller, after the broker's disk was replaced.
 
 Follows: org.apache.kafka.server.AssignmentsManager (KIP-858).
 
-One AssignReplicasToDirs request is in flight at a time and contains every such replica. Requests are sent until the
-metadata has this broker's directory for each replica.
+A replica on this broker is misplaced if the metadata has another directory id for it. One AssignReplicasToDirs request
+is in flight at a time and contains every misplaced replica. Requests are sent until no replica is misplaced.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,10 +48,10 @@ class AssignmentsManager:
         self._is_in_flight = False
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Report the replicas for which the metadata has another directory, if the change may concern one of them."""
+        """Report the misplaced replicas, if the change contains one or this broker's registration."""
         changed = self._image().partitions_in(delta.partitions)
-        is_new = delta.everything or self._identity.node_id in delta.brokers
-        if is_new or any(self._is_misplaced(partition) for _, partition in changed):
+        has_registration = delta.everything or self._identity.node_id in delta.brokers
+        if has_registration or any(self._is_misplaced(partition) for _, partition in changed):
             self._maybe_send(now)
 
     def _maybe_send(self, now: Now) -> None:

@@ -4,10 +4,11 @@ Follows: kafka.server.AutoTopicCreationManager.
 
 The client receives UNKNOWN_TOPIC_OR_PARTITION (for `__consumer_offsets` COORDINATOR_NOT_AVAILABLE) at once, and
 retries. For each name, at most one CreateTopics request is in flight. Its response is ignored: the topic appears in the
-metadata, or the client's next request repeats the creation. The number of topics in flight is bounded
-(`_IN_FLIGHT_MAX`), and further names are ignored. So a request for thousands of topics never blocks the node, and each
-retry of the client creates some of them. Kafka forwards all names, and its controller rejects more than 10,000
-partitions.
+metadata, or the client's next request repeats the creation.
+
+At most `_IN_FLIGHT_MAX` topics are in flight, and further names are ignored. So a request for thousands of topics never
+blocks the node, and each retry of the client creates some of the topics. Kafka forwards all names, and its controller
+rejects a request for more than 10,000 partitions.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ _IN_FLIGHT_MAX = 200
 
 
 class AutoTopicCreationManager:
-    """Creator of missing topics, which stores the names whose creation is in flight.
+    """Creator of missing topics.
 
     :param send_to_controller: sends a request to the active controller.
     """

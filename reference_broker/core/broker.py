@@ -2,8 +2,8 @@
 
 Follows: kafka.server.BrokerServer, kafka.server.metadata.BrokerMetadataPublisher (KIP-500, KIP-631).
 
-Everything here is pure: requests reach it through the handlers, metadata through `on_metadata_update`, files through
-the `Disk` port, time as an argument. Effects go out through its `Runtime`.
+The broker is pure: it receives requests from the handlers, metadata through `on_metadata_update` and time as an
+argument, and accesses files through the `Disk` port. It emits effects through its `Runtime`.
 
 Rules of this file:
 - A broker changes no metadata. It sends requests to the active controller (`send_to_controller`) and applies the result
@@ -62,7 +62,8 @@ class Broker:
         self.published_offset = -1
         """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before it has applied any.
 
-        It does not advance before all replicas are opened, so that the broker is not unfenced earlier.
+        It advances when all replicas of that metadata are opened, so that the controller does not unfence the broker
+        earlier.
         """
         self._controller_endpoint = controller_endpoint
         self.replicas = ReplicaManager(
@@ -122,13 +123,13 @@ class Broker:
 
     @property
     def epoch(self) -> int:
-        """The broker epoch of this incarnation; -1 if the image does not have its registration."""
+        """The broker epoch of this incarnation; -1 if the image does not have the incarnation's registration."""
         registered = self.image.brokers.get(self.identity.node_id)
-        mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
-        return registered.broker_epoch if registered is not None and mine else UNKNOWN_EPOCH
+        is_current = registered is not None and registered.incarnation_id == self.identity.incarnation_id
+        return registered.broker_epoch if registered is not None and is_current else UNKNOWN_EPOCH
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Apply a change of the metadata that the image already contains."""
+        """Apply a change of the metadata. The image contains the change already."""
         self.replicas.on_metadata_update(delta, now)
         self._directories.on_metadata_update(delta, now)
         self.groups.on_metadata_update(delta, now)
@@ -140,7 +141,7 @@ class Broker:
         return broker is not None and broker.in_controlled_shutdown
 
     def controller_found(self, now: Now) -> None:
-        """Start to register once a leader of the quorum is known."""
+        """Start to register when a leader of the quorum is known for the first time."""
         if self.lifecycle.state is BrokerState.NOT_RUNNING:
             self.lifecycle.start(now)
 
@@ -152,7 +153,7 @@ class Broker:
     ) -> None:
         """Send kio's request entity to the active controller.
 
-        `then` receives the response. It receives null if no controller is known, or if there is no response.
+        `then` receives the response, or null if no controller is known or none responds.
         """
         endpoint = self._controller_endpoint()
         if endpoint is None:

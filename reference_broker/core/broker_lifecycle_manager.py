@@ -2,23 +2,23 @@
 
 Follows: kafka.server.BrokerLifecycleManager (KIP-631).
 
-| state                       | begins when                                    | heartbeat            |
+| state                       | begins when                                    | flag in heartbeats   |
 |-----------------------------|------------------------------------------------|----------------------|
-| STARTING                    | a controller is known; the broker registers    | want_fence           |
+| STARTING                    | a controller is known                          | want_fence           |
 | RECOVERY                    | the broker has applied its own registration    |                      |
 | RUNNING                     | the controller has unfenced the broker         |                      |
 | PENDING_CONTROLLED_SHUTDOWN | a shutdown begins while the broker is RUNNING  | want_shut_down       |
-| SHUTTING_DOWN               | the controlled shutdown has ended, or a        | none is sent         |
+| SHUTTING_DOWN               | the controlled shutdown has ended, or a        | no heartbeats        |
 |                             | shutdown begins that is not controlled         |                      |
 
-`TRANSITIONS` is that table. One request is in flight at a time. Heartbeats are sent every
-`broker.heartbeat.interval.ms`, but sooner in STARTING and PENDING_CONTROLLED_SHUTDOWN, so that a start and a shutdown
-are fast.
+`TRANSITIONS` implements this table. In STARTING the broker registers; after that it sends heartbeats. One request is in
+flight at a time. Heartbeats are sent every `broker.heartbeat.interval.ms`, but sooner in STARTING and
+PENDING_CONTROLLED_SHUTDOWN, so that a start and a shutdown are fast.
 
 - Every heartbeat contains the broker epoch from the registration's response. A broker does not register again while it
   runs: if it is unregistered, it receives STALE_BROKER_EPOCH until it is restarted.
-- When a broker has begun a controlled shutdown, the other brokers report their new metadata offset at once, because the
-  shutdown waits for it. In Kafka, their next heartbeats report it.
+- When a broker has begun a controlled shutdown, all other brokers send heartbeats with their new metadata offset at
+  once, because the controller waits for these offsets. In Kafka, the next regular heartbeats contain them.
 - If a request is rejected or has no response, it is retried with exponential backoff. Each registration error other
   than NOT_CONTROLLER is logged once. An error may be transient: for example, the session of a killed broker has not
   expired.
@@ -51,9 +51,9 @@ _REGISTRATION_ERRORS = {
     ErrorCode.duplicate_broker_registration: (
         "another broker with this id is alive, or this one was killed and its session has not ended yet"
     ),
-    ErrorCode.inconsistent_cluster_id: "the controller is of another cluster",
-    ErrorCode.invalid_registration: "its directory is another broker's, or its features are incomplete",
-    ErrorCode.unsupported_version: "the cluster uses features that it does not support",
+    ErrorCode.inconsistent_cluster_id: "the controller belongs to another cluster",
+    ErrorCode.invalid_registration: "its log directory is another broker's, or its features are incomplete",
+    ErrorCode.unsupported_version: "the cluster uses features that this broker does not support",
 }
 """Explanations of registration errors for the log. NOT_CONTROLLER has none, because it is not logged."""
 
@@ -74,7 +74,7 @@ class BrokerState(IntEnum):
 
 
 class Trigger(Enum):
-    """Events that change the state."""
+    """Event that changes the state."""
 
     START = auto()
     CAUGHT_UP = auto()
@@ -150,8 +150,8 @@ class BrokerLifecycleManager:
     def schedule_registration_timeout(self, now: Now) -> None:
         """Start the registration timeout, whether a controller is known or not.
 
-        When it expires, the timer raises `RegistrationTimeoutError`. If the broker has registered or is shutting down,
-        there is no timeout.
+        When it expires, the timer raises `RegistrationTimeoutError`. Do nothing if the broker has registered or is
+        shutting down.
         """
         if self.broker_epoch != UNKNOWN_EPOCH or self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -192,7 +192,10 @@ class BrokerLifecycleManager:
             self._communicate(now)
 
     def begin_shutdown(self, now: Now) -> None:
-        """End the controlled shutdown: the controller permits it, the time limit has passed, or there is no quorum."""
+        """End the controlled shutdown, if one has begun.
+
+        Called when the controller permits the shutdown, when the time limit has passed, or when there is no quorum.
+        """
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._transition(Trigger.SHOULD_SHUT_DOWN)
             self._end(now)
@@ -200,6 +203,7 @@ class BrokerLifecycleManager:
     # Requests to the controller
 
     def _communicate(self, now: Now) -> None:
+        """Send a registration, or a heartbeat if the broker is registered."""
         self._cancel_next()
         if self.state is BrokerState.SHUTTING_DOWN:
             return

@@ -1,4 +1,4 @@
-"""Client of other nodes: in-flight requests by channel, with their callbacks and timeouts.
+"""Client for requests to other nodes: in-flight requests by channel, with their callbacks and timeouts.
 
 Follows: org.apache.kafka.clients.NetworkClient.
 
@@ -60,7 +60,10 @@ class Channels:
         return sum(map(len, self._under_way.values()))
 
     def deadlines(self) -> Iterator[tuple[Channel, int, int | None]]:
-        """Yield each channel with requests in flight, their earliest deadline, and when the channel's timer is due."""
+        """Yield each channel with requests in flight, their earliest deadline, and the time of the channel's timer.
+
+        Both times are monotonic; the second is null if no timer is set.
+        """
         for channel, under_way in self._under_way.items():
             timer = self._watches.get(channel)
             yield (
@@ -119,12 +122,13 @@ class Channels:
         self._emit(Disconnect(channel))
 
     def _watch(self, channel: Channel) -> None:
-        """Set the timer of a channel for its oldest request, since a timer for each request would be expensive."""
+        """Set the timer of a channel for its oldest request. A timer for each request would be expensive."""
         if channel not in self._watches:
             deadline_ms = self._under_way[channel][0].deadline_ms
             self._watches[channel] = self._timers.set(deadline_ms, lambda now: self._look(channel, now))
 
     def _look(self, channel: Channel, now: Now) -> None:
+        """Disconnect the channel if a request has timed out; otherwise set its timer again."""
         del self._watches[channel]
         under_way = self._under_way.get(channel)
         if under_way and min(in_flight.deadline_ms for in_flight in under_way) <= now.monotonic_ms:

@@ -8,7 +8,7 @@ class Now:
     """One moment on two clocks.
 
     :param wall_ms: milliseconds since 1970, for timestamps and retention.
-    :param monotonic_ms: milliseconds since an arbitrary start, for timeouts; this clock is never set.
+    :param monotonic_ms: milliseconds since an arbitrary start, for timeouts; this clock is never adjusted.
     """
 
     wall_ms: int

@@ -1,19 +1,21 @@
-"""Connections of clients, channels to other nodes, and the effects that the core returns to the shell.
+"""Accepted connections, channels to other nodes, and the effects that the core returns to the shell.
 
 Follows: kafka.network.RequestChannel.
 
-One request of a connection is processed at a time, so responses are in the order of the requests. (Kafka mutes a
-channel until the response is sent.) While a connection is `busy`, its later frames wait in the shell.
+The shell is the part of a node that does the IO: the server or the simulation.
+
+One request of a connection is processed at a time, so responses are in the order of the requests. (Kafka mutes the
+connection until the response is sent.) While a connection is `busy`, its later frames wait in the shell.
 
 A channel is a connection that this node opens to another node; many requests may be in flight on it. The shell
-connects at the first `Send`, and reports a disconnection (`Channels.lost`).
+connects at the first `Send`, and reports a disconnection (`Node.lost`).
 """
 
 from dataclasses import dataclass
 
 DEFAULT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
-"""Default of the controller listener; `controller.listener.names` may have another name."""
+"""Name of the controller listener, unless `controller.listener.names` is set."""
 LOOPBACK = bytes((127, 0, 0, 1))
 
 
@@ -55,7 +57,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """A connection to close after everything that was sent before; `reason` is for the node's log."""
+    """A connection to close after all earlier responses are sent; `reason` is for the node's log."""
 
     connection: Connection
     reason: str
@@ -71,7 +73,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """A channel to close at once. It is not reported as lost."""
+    """A channel to close at once. The shell does not report this disconnection."""
 
     channel: Channel
 

@@ -1,12 +1,12 @@
-"""Port for file access of the core, and an implementation in memory for tests.
+"""The core's port for file access, and an implementation in memory for tests.
 
 The server implements the port with real files, the simulation with a disk that injects faults.
 
 Rules of an implementation:
 - Paths are relative to the log directory. Their parts are separated by `/`; a directory's path does not end with `/`.
-- `flush` makes the content of files durable, and `flush_directory` the names. Before that, only the result of `replace`
-  is durable. Flushing many files in one call costs little more than flushing one.
-- A failure is an `OSError`, and means that the log directory is lost: the core never tries to repair it.
+- `flush` makes the content of files durable, and `flush_directory` their names. The result of `replace` is durable on
+  return. To flush many files in one call costs little more than to flush one.
+- A failure is an `OSError`, and means that the log directory has failed: the core never tries to repair it.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -26,7 +26,7 @@ class Disk(Protocol):
         ...
 
     def list(self, directory: str) -> list[str]:
-        """Return the sorted names in a directory; the empty string is the log directory itself."""
+        """Return the sorted names in a directory; an empty path is the log directory itself."""
         ...
 
     def size(self, path: str) -> int:

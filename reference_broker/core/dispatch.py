@@ -21,12 +21,12 @@ from reference_broker.protocol.messages import RequestHeader, message_codec, rea
 
 _PRODUCE = 0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024
-"""Limit of requests other than Produce. No client needs larger ones, and they would delay all other requests,
-because a node has one thread where Kafka has several."""
+"""Limit of requests other than Produce. Clients do not need larger ones. They would delay all other requests, because a
+node has one thread, unlike Kafka."""
 
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:
-    """Handle a request. The node's effects then contain responses, and requests to other nodes."""
+    """Handle the frame of a request, without its length. The response is one of the node's effects."""
     try:
         header = read_header(frame)
         apis = CONTROLLER_APIS if connection.is_controller else BROKER_APIS

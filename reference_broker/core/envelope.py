@@ -2,9 +2,9 @@
 
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
-An Envelope contains the client's request with its header. So the response in the Envelope response has the client's
-correlation id, and the broker can relay it unchanged. An Envelope also contains the client's principal; without
-authentication, that is `User:ANONYMOUS`.
+An Envelope contains the client's request with its header. The Envelope response contains the client's response with the
+correlation id of that header, so the broker relays it unchanged. An Envelope also contains the client's principal:
+`User:ANONYMOUS`, because clients are not authenticated.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _error_codes(entity: Any) -> Iterator[ErrorCode]:
 
 @cache
 def _fields_with_errors(entity_type: Any) -> tuple[list[str], list[str]]:
-    """Return the fields that are error codes, and the arrays whose elements contain error codes."""
+    """Return the names of an entity's fields that are error codes, and of the arrays whose elements contain some."""
     codes, arrays = [], []
     for name, hint in get_type_hints(entity_type).items():
         inner = without_null(hint)

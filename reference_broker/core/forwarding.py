@@ -35,7 +35,7 @@ def forward(
 ) -> RequestOutcome:
     """Forward a request, and pass the controller's response, with its header, to `on_response`.
 
-    If the request cannot be forwarded, its error response is passed to `on_error` instead.
+    If forwarding fails, the error response for the client is passed to `on_error` instead.
     """
     _Forwarded(broker, request, on_response, on_error, now.monotonic_ms + _FORWARDING_TIMEOUT_MS).attempt(now)
     return RequestOutcome.DEFERRED

@@ -7,8 +7,8 @@ partition, the error is NOT_COORDINATOR(16). While the partition's log is being 
 COORDINATOR_LOAD_IN_PROGRESS(14). If a record cannot be decoded, loading fails (`CoordinatorLoaderImpl`). Then the error
 is NOT_COORDINATOR(16) until the next leader epoch, in which the partition is loaded again.
 
-A commit is appended with acks=all, and the response is sent when the records are committed. Errors of the partition are
-mapped to errors of the coordinator, most of which clients retry (`_COORDINATOR_ERRORS`).
+A commit is appended with acks=all, and the response is sent when the records are committed. The partition's errors are
+mapped to errors of the coordinator (`_COORDINATOR_ERRORS`). Clients retry after most of them.
 """
 
 import sys
@@ -33,9 +33,9 @@ from reference_broker.protocol.group_records import OffsetCommitKey, encode_offs
 from reference_broker.protocol.records import KeyValue, encode_batch
 
 Settled = Callable[[ErrorCode, Now], None]
-"""Takes the error of a commit; `none` if it is committed."""
+"""Takes the error of a commit; `none` if its records are committed."""
 Stable = Callable[[Mapping[int, ErrorCode], Now], None]
-"""Takes the error of each partition that was awaited, by its index in `__consumer_offsets`."""
+"""Takes the error of each awaited partition of `__consumer_offsets`, by partition index."""
 
 _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
     {
@@ -49,8 +49,8 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""The error that the client receives, by the partition's error. The last one maps to `none`, because the records are
-committed."""
+"""The error that the client receives, by the partition's error. After NOT_ENOUGH_REPLICAS_AFTER_APPEND the records are
+committed, so the client receives no error."""
 
 _TOMBSTONES_PER_EVENT = 1_000
 """Maximum number of offsets of deleted topics that one event deletes. This takes about 10 ms."""
@@ -60,7 +60,7 @@ _UTF_16 = f"utf-16-{sys.byteorder[0]}e"
 
 
 def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode`, over UTF-16 units, which determines the partition of a group."""
+    """Return Java's `String.hashCode`, which is computed over UTF-16 units."""
     units = memoryview(text.encode(_UTF_16, "surrogatepass")).cast("H")
     value = 0
     for start in range(0, len(units), len(_POWERS_OF_31)):
@@ -125,9 +125,8 @@ class GroupCoordinator:
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Delete the offsets of deleted topics.
 
-        As in Kafka, a partition that is being loaded is skipped: its coordinator rejects the deletion
-        (`CoordinatorRuntime.scheduleWriteAllOperation`). In Kafka its offsets then stay until they expire, here until
-        the next topic is deleted.
+        A partition that is being loaded is skipped, as in Kafka (`CoordinatorRuntime.scheduleWriteAllOperation`). The
+        offsets in this partition stay until another topic is deleted; in Kafka, until they expire.
         """
         if delta.deleted_topics or delta.everything:
             for offsets in tuple(self._led.values()):
@@ -160,7 +159,7 @@ class GroupCoordinator:
         return partition_for_group(group, configured if topic is None else len(topic.partitions))
 
     def find(self, group: str) -> GroupOffsets | ErrorCode:
-        """Return the offsets of a group's partition, or an error if it is not led by this broker or not loaded."""
+        """Return the offsets of a group's partition, or an error if the partition is led elsewhere or not loaded."""
         offsets = self._led.get(self.partition_of(group))
         if offsets is None:
             return ErrorCode.not_coordinator
@@ -174,9 +173,11 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until the records that are in the partitions of these groups now are committed, or until the timeout.
+        """Wait until all records that these partitions have now are committed, or until the timeout.
 
         `settled` then receives the error of each partition, possibly at once.
+
+        :param groups: the partitions of `__consumer_offsets`.
         """
         required = {offsets.partition.key: offsets.partition.log.log_end_offset for offsets in groups}
 

@@ -1,4 +1,4 @@
-"""Committed offsets of the groups of one partition of `__consumer_offsets`, on its leader.
+"""Committed offsets of the groups in one partition of `__consumer_offsets`, on the partition's leader.
 
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager.
 
@@ -8,7 +8,7 @@ Rules of this file:
 - An offset becomes visible when its record is committed, because a new leader might not have the record before that.
   Offsets in records above the high watermark are kept separately. Each append, and each read of a group's offsets,
   applies those that are now below the high watermark. Kafka uses timelines (`TimelineHashMap`).
-- A group exists if it has an offset. Members are not supported yet.
+- A group exists if it has an offset, committed or not. Members are not supported yet.
 """
 
 from collections import defaultdict, deque
@@ -72,7 +72,7 @@ class GroupOffsets:
         return self._committed.get(group, {})
 
     def keys_outside(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
-        """Yield the keys of offsets whose topic is not among these."""
+        """Yield the keys of all committed offsets whose topic is not in `topics`."""
         self._take_over_committed()
         for group, offsets in self._committed.items():
             for topic, index in offsets:
@@ -98,7 +98,7 @@ class GroupOffsets:
 
 
 def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit]]:
-    """Yield each commit from `from_offset` on, and the offset after its record. Other record types are ignored.
+    """Yield end offset and commit of each record from `from_offset` on. Records of other types are ignored.
 
     :raises CoordinatorLoadError: a record cannot be decoded.
     """

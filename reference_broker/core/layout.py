@@ -6,12 +6,13 @@ Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 |------------------------------|-------------------------------------------------|
 | `process.roles`              | `broker,controller`                             |
 | `listeners`                  | `CLIENT://127.0.0.1:9092,CONTROLLER://…`        |
-| `advertised.listeners`       | as `listeners`, which is the default            |
+| `advertised.listeners`       | `CLIENT://b1.kafka.test:9092,…`                 |
 | `inter.broker.listener.name` | `REPLICATION`                                   |
 | `controller.listener.names`  | `CONTROLLER`                                    |
 | `controller.quorum.voters`   | `1@b1.kafka.test:9093,2@b2.kafka.test:9093`     |
 
-The voters are static, as in a quorum of kraft.version 0: their directory ids are unknown (KIP-853).
+The default of `advertised.listeners` is `listeners`. The voters are static, as in a quorum of kraft.version 0: their
+directory ids are unknown (KIP-853).
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ class Layout:
     """Roles, listeners and voters of a node.
 
     :param listeners: the endpoints that the node binds.
-    :param advertised: the endpoints in metadata responses, without the controller's; empty if the node is not a broker.
+    :param advertised: the endpoints in metadata responses, without the controller listener; empty if the node is not a
+        broker.
     """
 
     is_broker: bool
@@ -75,7 +77,7 @@ class Layout:
         if not self.voters.ids:
             raise InvalidConfigError("controller.quorum.voters: there is no voter")
         if (node_id in self.voters.ids) != self.is_controller:
-            wrong = "is a controller but not a voter" if self.is_controller else "is not a controller"
+            wrong = "is a controller but not a voter" if self.is_controller else "is a voter but not a controller"
             raise InvalidConfigError(f"controller.quorum.voters: node {node_id} {wrong}")
 
 
@@ -84,7 +86,7 @@ def _names(text: str) -> list[str]:
 
 
 def controller_listener_in(properties: Mapping[str, str]) -> str:
-    """Return the name of the controller listener: the first of several, as in Kafka's brokers."""
+    """Return the name of the controller listener: the first in the property, as in Kafka's brokers."""
     return properties.get("controller.listener.names", CONTROLLER_LISTENER).partition(",")[0].strip()
 
 

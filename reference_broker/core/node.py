@@ -6,16 +6,17 @@ Follows: kafka.server.KafkaRaftServer, kafka.server.SharedServer (KIP-500, KIP-5
                                    ▲                          └──▶ controller, if the node has this role
                                    └──── records ── controller (only while it is active)
 
-Requests of clients and brokers go to the handlers of the broker, the controller or this node (`dispatch`). Everything
-here is pure: bytes arrive as arguments of `handle` and `handle_response`, time is an argument, and files are behind the
-`Disk` port. Effects are collected (`take_effects`), because one event may complete many requests.
+Requests of clients and brokers go to the handlers of the broker, the controller or this node (`dispatch`). A node is
+pure: bytes arrive as arguments of `handle` and `handle_response`, time is an argument, and files are behind the `Disk`
+port. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
 - A node only connects its parts: it passes the output of one part to the others, in order, until no output is left.
 - The controller is active only while its node is the leader. It becomes active when the record at the start offset of
   the leader's epoch is committed and applied. The image then has every committed record of earlier epochs (KIP-595).
-- The broker receives its first metadata when it is registered and this node has applied all records that it knows to be
-  committed. After that it receives every change, before this node's controller responds to the request for the change.
+- The broker receives its first metadata when two conditions are met: its registration is committed, and the image has
+  all records up to the high watermark that this node knows. After that, the broker receives every change. It applies a
+  change before this node's controller responds to the request for the change.
 - Nodes with the controller's role are voters; a node that is only a broker follows the log as an observer.
 """
 
@@ -58,9 +59,9 @@ from reference_broker.protocol.steps import Steps
 
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
-"""Time for which a stopping voter waits until another node leads; an election takes a fraction of this time."""
+"""Maximum time for which a stopping voter waits for another leader; an election takes a fraction of this time."""
 _NO_QUORUM_MAX_MS = 1_500
-"""Time for which a stopping broker waits for a quorum; an election takes less time."""
+"""Maximum time for which a stopping broker waits for a quorum; an election takes less time."""
 _WATCH_MS = 100
 """Interval between the checks of a stopping broker for a quorum."""
 
@@ -139,7 +140,7 @@ class Node:
         self._settle(now)
 
     def write(self, now: Now) -> None:
-        """Append the controller's records to the quorum's log; one call covers all records of a batch of events."""
+        """Append the controller's pending records to the quorum's log. The shell calls this after a batch of events."""
         self._writer.flush(now)
         self._settle(now)
 
@@ -366,27 +367,27 @@ class Node:
             self.runtime.timers.set(now.monotonic_ms, self._load)
 
     def _loaded(self, records: Sequence[MetadataRecord], now: Now) -> None:
-        """Publish the change that the loaded records make; then notify the active controller, or activate it."""
-        high_watermark = self.metadata.offset + 1
+        """Publish the change that the loaded records make. Then notify the active controller, or activate a new one."""
+        applied_to = self.metadata.offset + 1
         self._publish(MetadataDelta.of(records), now)
         self._snapshots.handle_commit(now)
         if self.controller is None:
             return
         if self.controller.is_active:
-            self.controller.handle_commit(high_watermark, now)
-        elif self._epoch_start_offset is not None and high_watermark > self._epoch_start_offset:
+            self.controller.handle_commit(applied_to, now)
+        elif self._epoch_start_offset is not None and applied_to > self._epoch_start_offset:
             self.controller.activate(self.quorum.state.epoch, self.metadata.image.copy(), now)
 
     def _publish(self, delta: MetadataDelta, now: Now) -> None:
-        """Apply a change of the image to this node's configuration and to the broker, if it may receive metadata."""
+        """Apply a change of the image to this node's configuration. Notify the broker, if it may receive metadata."""
         self._apply_dynamic_configuration(delta)
         if self.broker is None:
             return
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
         elif self._has_current_image and self.broker.epoch != UNKNOWN_EPOCH:
-            # Until this incarnation's registration is committed, the image has the leaderships of the previous one.
-            # This broker must not resume them: a power cut may have removed records that other replicas have.
+            # Until this incarnation's registration is committed, the image has the leaderships of the previous
+            # incarnation. The broker must not resume them: a power cut may have removed records from its logs.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 
@@ -396,7 +397,7 @@ class Node:
         return self.quorum.is_caught_up and self.metadata.offset + 1 >= self.quorum.high_watermark
 
     def _apply_dynamic_configuration(self, delta: MetadataDelta) -> None:
-        """Adopt this node's dynamic properties (KIP-226), before its roles act on the change."""
+        """Apply this node's dynamic properties (KIP-226), before the node's roles apply the change."""
         if delta.everything or any(resource_type == ResourceType.BROKER for resource_type, _ in delta.configs):
             image, node_id = self.metadata.image, self.runtime.identity.node_id
             self.runtime.configuration.set_dynamic(

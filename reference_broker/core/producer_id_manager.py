@@ -1,9 +1,10 @@
-"""Producer ids, allocated by the controller in blocks, so that an id does not cost a metadata record.
+"""Producer ids, which the controller allocates in blocks: one metadata record for a whole block.
 
 Follows: org.apache.kafka.coordinator.transaction.ProducerIdManager (KIP-730).
 
-Ids are unique, because the rest of a block is discarded when the broker stops. When the block is exhausted, requests
-wait for the next block. If that does not arrive, all waiting requests fail, and clients may retry.
+The controller allocates each id once. When the broker stops, the rest of its block is discarded. When the block is
+exhausted, requests wait for the next block. If the controller does not allocate it, all waiting requests fail, and
+clients may retry.
 """
 
 from collections import deque
@@ -41,7 +42,7 @@ class ProducerIdManager:
         return len(self._block)
 
     def generate_producer_id(self, callback: ProducerIdCallback, now: Now) -> None:
-        """Call `callback` with a new id, perhaps at once, or with null if no block is allocated."""
+        """Call `callback` with a new id, possibly at once, or with null if the controller allocates no block."""
         self._waiting.append(callback)
         if len(self._waiting) == 1:
             self._serve(now)

@@ -88,7 +88,7 @@ class Purgatory:
                 self._remove(watched, watched.deadline)
 
     def _try(self, watched: _Watched, now: Now, changed_key: Hashable | None) -> None:
-        """Try to complete an operation. `deadline` is null during the call, which prevents a recursive call."""
+        """Try to complete an operation. `watched.deadline` is null meanwhile, so a recursive call has no effect."""
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return

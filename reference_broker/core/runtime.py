@@ -1,4 +1,4 @@
-"""Runtime of a node, shared by its roles: identity, configuration, disk, timers, channels, purgatory, and effects."""
+"""Runtime of a node, shared by its roles: identity, configuration, disk, timers, channels, purgatory, work, effects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class Runtime:
             self.respond(request.envelope, in_envelope(request.envelope, response, data))
 
     def complete(self, request: Request, outcome: Any) -> None:
-        """Complete a request with what its handler returned: a response, or a `RequestOutcome`."""
+        """Complete a request with the return value of its handler: a response, or a `RequestOutcome`."""
         match outcome:
             case RequestOutcome.DEFERRED:
                 pass  # the response is sent later, or has been sent during the call of the handler
@@ -89,7 +89,7 @@ class Runtime:
                 self.respond(request, response)
 
     def relay(self, request: Request, response: bytes) -> None:
-        """Send the response that another node returned, header included."""
+        """Send the response that another node returned; `response` contains the header, but not the length."""
         request.connection.busy = False
         self.emit(Respond(request.connection, len(response).to_bytes(4, "big") + response))
 

@@ -13,7 +13,7 @@ from reference_broker.core.clock import Now
 
 Action = Callable[[Now], None]
 _CANCELLED_MIN = 256
-"""The heap is rebuilt only if it has more cancelled timers than this."""
+"""The heap is rebuilt if it has more cancelled timers than this, and more than half of its timers are cancelled."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,11 +76,11 @@ class Timers:
 
         So other events can be processed between the steps of long work.
 
-        :param actions_max: maximum number of actions to run; the others wait for the next call too.
+        :param actions_max: maximum number of actions to run; further due actions wait for the next call.
         """
-        set_meanwhile = next(self._sequence)
+        first_new_number = next(self._sequence)
         run = 0
-        while run < actions_max and self._is_due(now.monotonic_ms, set_meanwhile):
+        while run < actions_max and self._is_due(now.monotonic_ms, first_new_number):
             timer = heapq.heappop(self._heap)[2]
             action, timer.action = timer.action, None
             if action is None:
@@ -90,7 +90,7 @@ class Timers:
                 action(now)
 
     def _is_due(self, now_ms: int, before: int) -> bool:
-        """Whether the next timer is due, and was set before this number of the sequence."""
+        """Whether the next timer is due, and its sequence number is below `before`."""
         return bool(self._heap) and self._heap[0][0] <= now_ms and self._heap[0][1] < before
 
     def _drop_cancelled(self) -> None:

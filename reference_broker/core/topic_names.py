@@ -12,7 +12,7 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
 
 
 def illegal_topic_name(name: str) -> str | None:
-    """Return the reason why a name is invalid, with Kafka's message; null for a valid one."""
+    """Return Kafka's message for an invalid name; null for a valid name."""
     reason = None
     if not name:
         reason = "the empty string is not allowed"
@@ -26,5 +26,5 @@ def illegal_topic_name(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """Return the key by which names collide: metric names have underscores instead of periods."""
+    """Return the name with underscores for periods, as in metric names. Topics with equal keys collide."""
     return name.replace(".", "_")

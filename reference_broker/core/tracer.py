@@ -1,12 +1,13 @@
-"""Tracer: typed events that the core reports to an observer (`traceBecomeFollower` of etcd).
+"""Tracer: typed events that the core reports to an observer, as in etcd's Raft library (`traceBecomeFollower`).
 
-The observer is given at construction, through `Runtime`.
+`Node` receives the observer as a function, the tracer.
 
 Rules of this file:
-- An event is a value that describes an action of the core. The core never reads it, and no observer may modify it.
-- A tracer is called during the event, while an input is processed; an exception in it ends that processing.
-- An observer may need the state of an object of the core. An event that refers to such an object is defined in the
-  module of that object.
+- An event is a value that describes an action of the core. The core never reads events, and observers do not modify
+  them.
+- The core calls the tracer at the action, while it processes an input. An exception in the tracer ends this processing.
+- An event may carry an object of the core, so that the observer can read the object's state. Such an event is defined
+  in the module of the object.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -244,6 +245,6 @@ class LogTruncated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A removal of all records of a follower, because the leader's log starts above the end of the follower's."""
+    """A removal of all records from a follower's log, because it ends below the leader's log start offset."""
 
     log_start_offset: int

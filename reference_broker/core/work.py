@@ -2,8 +2,9 @@
 
 Rules of this file:
 - The first step runs at once; most requests have only one step.
-- The remaining steps run one per event. Those of one request all run before those of the next, which limits the memory.
-- State may change between two steps. So work uses immutable values, and its result is checked against the new state.
+- The remaining steps run one per event. All steps of one request run before those of the next, which limits the memory.
+- State may change between two steps. So steps use immutable values, and `on_done` must check a result that depends on
+  the state.
 """
 
 from collections import deque

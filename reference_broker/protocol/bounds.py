@@ -2,12 +2,13 @@
 
 kio's reader differs from Kafka's in these points, which a walk over the bytes corrects:
 
-- kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. As Kafka's readers do,
-  the walk rejects an array with more elements than bytes are left, a string or tagged field that is longer than the
-  bytes that are left, and a string of more than 32,767 bytes.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message, because a node decodes a request, and
-  encodes its response, in one step of its only thread. Kafka has several threads for requests. It limits only the bytes
-  of a request (`socket.request.max.bytes`), and the records that one request to the controller may write (10,000).
+- kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects the
+  same lengths as Kafka's readers: an array whose number of elements exceeds the number of remaining bytes, a string or
+  tagged field that exceeds the remaining bytes, and a string of more than 32,767 bytes.
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message. A node has one thread, and handles no
+  other request while it decodes a message or encodes a response. Kafka has several threads, and limits only the
+  bytes of a request (`socket.request.max.bytes`) and the records that one request to the controller may write
+  (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
 - kio accepts null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
@@ -24,7 +25,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
-"""Start and end of a range of bytes, and the bytes that replace it: none for an unknown tagged field."""
+"""Start and end of a range of bytes, and the bytes that replace the range: empty for an unknown tagged field."""
 ELEMENTS_MAX = 10_000
 """Limit of the number of array elements and tagged fields in a message. It is the number of records that a request to
 Kafka's controller may write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work on this number of elements that takes
@@ -41,17 +42,19 @@ class Cuts(list[Cut]):
         self.elements = elements
 
     def add_elements(self, elements: int) -> int:
-        """Add a number of elements to the count and return it. Raises `MalformedRequestError` above the limit."""
+        """Add elements to the count, and return the argument. Raises `MalformedRequestError` above the limit."""
         self.elements += elements
         if self.elements > ELEMENTS_MAX:
-            raise MalformedRequestError(f"a request has at most {ELEMENTS_MAX} array elements")
+            raise MalformedRequestError(
+                f"{self.elements} array elements and tagged fields in a message; the limit is {ELEMENTS_MAX}"
+            )
         return elements
 
 
 Walk = Callable[[bytes, int, Cuts], int]
 """Function from the position of a value in a frame to the position after the value.
 
-It adds the cuts that it finds. Raises `MalformedRequestError`.
+The function adds to the cuts those that are necessary in the value. Raises `MalformedRequestError`.
 """
 
 _SIZES_BYTES = {
@@ -92,7 +95,7 @@ def bounds_checker(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int
 
 
 def walk_tagged_fields(frame: bytes, position: int) -> int:
-    """Return the end of tagged fields that are all unknown, as in a request's header."""
+    """Return the end position of tagged fields, all of which are unknown, as in a request's header."""
     return _walk_tagged_fields(frame, position, {}, Cuts())
 
 
@@ -222,7 +225,7 @@ def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]], max_bytes:
     def walk(frame: bytes, position: int, _: Cuts) -> int:
         length, position = read_length(frame, position)
         if length > max_bytes:
-            raise MalformedRequestError(f"a string of {length} bytes, the limit is {max_bytes}")
+            raise MalformedRequestError(f"a string of {length} bytes; the limit is {max_bytes}")
         return position + _within(frame, position, length)
 
     return walk

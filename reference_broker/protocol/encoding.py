@@ -4,7 +4,7 @@ kio's writer writes each field into a buffer. For a short message, this takes lo
 is compiled once per message class from kio's dataclasses. It packs adjacent fields of fixed size together, and joins
 the parts at the end.
 
-An array that thousands of elements of a message share is a `SharedArray`, which is encoded once.
+If thousands of elements of a message have the same array, it is a `SharedArray`, which is encoded once.
 """
 
 import struct
@@ -144,7 +144,10 @@ class _Compiler:
 
 
 class _Function:
-    """Source code of one function that writes an entity, or of the lines that write one of its fields."""
+    """Source code of one function that writes an entity, or of the lines that write one of its fields.
+
+    Adjacent fields of fixed size are collected in `_format` and `_packed`, until `_pack` adds one line for all of them.
+    """
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler
@@ -169,6 +172,11 @@ class _Function:
         return [f"def {name}(add, entity):", *(f"    {line}" for line in self._written or ["pass"])]
 
     def _value(self, source: str, hint: Any, kafka_type: str | None, *, tagged: bool = False) -> None:
+        """Add the code that writes the value of an expression.
+
+        :param source: the expression.
+        :param hint: type of the value.
+        """
         inner = without_null(hint)
         is_nullable = inner is not hint and not tagged
         if get_origin(inner) is tuple:

@@ -1,11 +1,11 @@
-"""Framing of requests: splits a stream of bytes into frames, which have a length prefix of four bytes.
+"""Framing of requests: splits a stream of bytes into frames, each of which follows its size in four bytes.
 
 Follows: org.apache.kafka.common.network.NetworkReceive.
 
 Rules of this file:
-- A size is validated before the message is complete (KAFKA-2878, KAFKA-5062). If it is negative or exceeds
+- A size is validated before the frame is complete (KAFKA-2878, KAFKA-5062). If it is negative or exceeds
   `socket.request.max.bytes`, the connection must be closed, because the start of the next request is unknown.
-- There is no socket here. The shell adds received bytes in pieces of any size, and takes complete frames.
+- There is no socket here. The shell adds received bytes in pieces of any length, and takes complete frames.
 """
 
 from reference_broker.protocol.errors import MalformedRequestError
@@ -37,7 +37,7 @@ class FrameBuffer:
         self._received = bytearray()
 
     def next_frame(self) -> bytes | None:
-        """Return the next frame without its size, or None if it is incomplete. Raises `MalformedRequestError`."""
+        """Return the next frame without its size, or null if it is incomplete. Raises `MalformedRequestError`."""
         if len(self._received) < _SIZE_BYTES:
             return None
         size_bytes = int.from_bytes(self._received[:_SIZE_BYTES], "big", signed=True)

@@ -41,7 +41,10 @@ class OffsetCommitKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue:
-    """Committed offset, leader epoch of the record before it (KIP-320), and the client's metadata."""
+    """Committed offset, leader epoch of the last consumed record (KIP-320), the client's metadata, and the commit time.
+
+    `commit_timestamp` is in milliseconds.
+    """
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 3
@@ -79,14 +82,14 @@ class _ValueWithTopicId:
 
 
 def encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue | None) -> tuple[bytes, bytes | None]:
-    """Return key and value of a record; the value of a tombstone is None."""
+    """Return key and value of a record; the value of a tombstone is null."""
     return _encode(_OFFSET_COMMIT, key), None if value is None else _encode(OffsetCommitValue.__version__, value)
 
 
 def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
-    """Return the commit in a record, or None for the other record types of the topic.
+    """Return the commit in a record, or null for the other record types of the topic.
 
-    :raises Exception: key or value is malformed; kio and `struct` raise different ones.
+    :raises Exception: key or value is malformed; kio and `struct` raise different exceptions.
     """
     if _VERSION.unpack_from(key)[0] not in {_OFFSET_COMMIT, _LEGACY_OFFSET_COMMIT}:
         return None
@@ -96,7 +99,7 @@ def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitK
 def _decode_value(data: bytes) -> OffsetCommitValue:
     version = _VERSION.unpack_from(data)[0]
     if version not in _VALUE_VERSIONS:
-        raise ValueError(f"a committed offset of version {version}")
+        raise ValueError(f"an offset commit value has version {version}; 0 to {_VALUE_VERSIONS[-1]} are supported")
     if version == _WITH_LEADER_EPOCH:
         value: OffsetCommitValue = _decode(OffsetCommitValue, data)
         return value

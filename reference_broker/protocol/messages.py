@@ -69,8 +69,8 @@ class Replies:
     """Constructors of the response classes of one API version, which drop fields that the version lacks.
 
     `replies.PartitionProduceResponse(index=0, base_offset=7, log_start_offset=0)` omits `log_start_offset` in version
-    3. If the version lacks the class, the result is None. `throttle_time` is always zero, because this broker has no
-    quotas; it must not be passed.
+    3. If the version lacks the class, the result is null. `throttle_time` must not be passed: it is always zero,
+    because this broker has no quotas.
     """
 
     def __init__(self, module: ModuleType) -> None:

@@ -7,8 +7,8 @@ record is written in its newest version, as `metadata.version` 4.3-IV0 requires.
 for fields that they lack: `since` in a field's metadata is the first version that has the field. Tagged fields are
 optional in every version.
 
-The value of a metadata record has the frame version (1), the record's API key and its version as unsigned varints, and
-then the body. Its key is null. Kafka's `kafka-dump-log --cluster-metadata-decoder` prints the records.
+The key of a metadata record is null. Its value has the frame version (1), the API key of the record type and its
+version as unsigned varints, and then the body. Kafka's `kafka-dump-log --cluster-metadata-decoder` prints the records.
 """
 
 import dataclasses
@@ -244,7 +244,7 @@ class BrokerRegistrationChangeRecord:
     """Change of the registration of a broker (KIP-841).
 
     `fenced`: 1 fenced, -1 unfenced, 0 unchanged. `in_controlled_shutdown`: 1 in controlled shutdown, 0 unchanged. Empty
-    `log_dirs` means unchanged.
+    `log_dirs` and null `cordoned_log_dirs` mean unchanged.
     """
 
     __type__: ClassVar = EntityType.data
@@ -316,7 +316,7 @@ def _frame(api_key: int, version: int) -> bytes:
 
 
 def decode_metadata_record(value: bytes) -> MetadataRecord | None:
-    """Decode the value of a record; return None if its type is unknown, so that it is skipped.
+    """Decode the value of a record; return null if its type is unknown, so that the caller skips the record.
 
     Raises `ValueError` for an unknown frame version, or an unknown version of a known type.
     """

@@ -8,10 +8,10 @@ A batch is a header of 61 bytes, then the records, which may be compressed toget
     base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | records count 4
 
 Rules of this file:
-- The checksum (CRC-32C) covers the bytes from the attributes on. Base offset and leader epoch precede it, so a broker
-  assigns them without a new checksum. A broker that sets a timestamp must compute the checksum again.
-- Of a client's records, an append reads the lengths and the timestamps. They are decoded only to check their keys, to
-  name those with an invalid timestamp, and to look up a timestamp.
+- The checksum (CRC-32C) covers the bytes from the attributes on. Base offset and leader epoch precede the attributes:
+  a broker assigns them without a new checksum. A broker that sets a timestamp must compute the checksum again.
+- An append reads only the lengths and the timestamps of a client's records. Records are decoded only to check keys, to
+  report records with an invalid timestamp, and to look up an offset by timestamp.
 """
 
 import struct
@@ -68,11 +68,11 @@ class CompressionError(BatchError):
 
 
 class DecompressedSizeError(CompressionError):
-    """Decompressed records that exceed the limit of their size."""
+    """Records whose decompressed size exceeds the limit."""
 
 
 class BatchHeader(NamedTuple):
-    """Header of a batch, with the stored values."""
+    """Header of a batch: the fields in the order in which they are stored."""
 
     base_offset: int
     length: int
@@ -140,7 +140,7 @@ class BatchHeader(NamedTuple):
 
 
 def checksum(batch: Bytes) -> int:
-    """Return the CRC-32C that the header of the batch in these bytes should contain."""
+    """Return the CRC-32C of a batch. In a valid batch, it equals the header's `crc`."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
 
 
@@ -207,19 +207,19 @@ class RecordTotals(NamedTuple):
 def total_records(header: BatchHeader, data: bytes | bytearray) -> Steps[RecordTotals]:
     """Count the records of one batch, and return the range of their timestamps.
 
-    Each append runs this loop, so it reads nothing else, and decodes the usual lengths of one and two bytes inline.
+    Every append runs this loop. For speed, it reads nothing else, and decodes lengths of one or two bytes inline.
 
     :param data: the decompressed records.
     :raises BatchError: a length is invalid, or the last record does not end with the data.
     """
-    position, count, pause, end = 0, 0, 0, len(data)
+    position, count, step_end, end = 0, 0, 0, len(data)
     deltas_ms: set[int] = set()
     try:
         while position < end:
-            if pause:
+            if step_end:
                 yield
-            pause = min(position + BYTES_PER_STEP, end)
-            while position < pause:
+            step_end = min(position + BYTES_PER_STEP, end)
+            while position < step_end:
                 length = data[position]
                 position += 1
                 if length >= 0x80:
@@ -307,16 +307,16 @@ def _parts(codec: int, data: bytes) -> Iterator[bytes]:
             return map(_snappy_block, _snappy_blocks(data))
         case Codec.LZ4 | Codec.ZSTD:
             return _arrow_parts(Codec(codec), data)
-    raise BatchError(f"no codec has the number {codec}")
+    raise BatchError(f"the codec {codec} is unknown")
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_CHUNK_BYTES = 1 << 16
-"""Input of one call of zlib, which copies the rest of its input at the end of each member."""
+"""Maximum input of one call of zlib. It is small, because zlib copies the rest of the input at the end of a member."""
 
 
 def _gzip_parts(data: bytes) -> Iterator[bytes]:
-    """Decompress all members of a stream, as Java's `GZIPInputStream` does; it ignores other bytes after a member."""
+    """Decompress all members of a stream. As in Java's `GZIPInputStream`, other bytes after a member are ignored."""
     position = 0
     while True:
         decompressor = zlib.decompressobj(wbits=31)
@@ -368,5 +368,5 @@ def _snappy_block(block: bytes) -> bytes:
 
     size, _ = _unsigned_varint(block, 0)
     if size > _SNAPPY_RATIO_MAX * len(block):
-        raise BatchError(f"a snappy block of {len(block)} bytes claims to hold {size}")
+        raise BatchError(f"a snappy block of {len(block)} bytes claims a decompressed size of {size} bytes")
     return bytes(pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True))

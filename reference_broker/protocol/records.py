@@ -104,7 +104,7 @@ def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
 
 
 def next_offset(data: bytes) -> int:
-    """Return the offset after the last of one or more complete batches, whether or not it has records.
+    """Return the offset after the last of one or more complete batches. The batches may have no records.
 
     :raises BatchError: a batch is incomplete.
     """

@@ -1,9 +1,9 @@
 """Caches of repeated messages: the same bytes are decoded once, and the same entity is encoded once.
 
 In an idle cluster a follower sends the same Fetch request twice a second and receives the same response; heartbeats are
-repeated, too. Entities are immutable and can be shared. All versions share the caches of readers, which keep many short
-messages and a few long ones. The caches are used only for Fetch and BrokerHeartbeat: otherwise a node would keep the
-records of the last Produce requests.
+repeated, too. Entities are immutable and can be shared. All readers share two caches: one for many short messages, and
+one for a few long messages. Each writer has its own cache. The caches are used only for Fetch and BrokerHeartbeat:
+otherwise a node would keep the records of the last Produce requests.
 """
 
 from collections import deque
@@ -18,8 +18,9 @@ REPEATING_APIS = frozenset({1, 63})
 """API keys of Fetch and BrokerHeartbeat."""
 _CACHE_SIZE = 8
 _SHORT_CACHE_SIZE = 128
+"""Number of messages in a cache."""
 _SHORT_MAX_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
-"""Maximum sizes of a short and of a long message. Even longer messages contain records, and are not cached."""
+"""Maximum sizes of a short and of a long message. Longer messages contain records, and are not cached."""
 
 
 @lru_cache(_SHORT_CACHE_SIZE)

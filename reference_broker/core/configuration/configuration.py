@@ -72,10 +72,10 @@ class BrokerConfiguration:
         return self._sources[source]
 
     def synonyms(self, name: str) -> list[ConfigEntry]:
-        """Return every source with a value of this property or of a synonym, in order of precedence.
+        """Return the values of this property and of its synonyms in all sources, in order of precedence.
 
-        As in Kafka, synonyms that precede the first entry with this name are omitted. So if `log.retention.ms` is not
-        set, it has no synonyms, although the default of `log.retention.hours` applies.
+        As in Kafka, the list begins with a value of the property itself. So it is empty for `log.retention.ms` if this
+        property is not set, although the default of `log.retention.hours` applies.
         """
         found = [
             ConfigEntry(synonym, given[synonym], source)
@@ -119,7 +119,7 @@ class TopicConfiguration:
     def entry(self, name: str) -> ConfigEntry:
         """Return the effective value in the unit of the topic's property.
 
-        The source is that of the first synonym, as in Kafka: DEFAULT if there are no synonyms.
+        The source is that of the first entry of `synonyms`, as in Kafka; DEFAULT if there are no entries.
         """
         text = self._text(name)
         shown = None if text is None else canonical(TOPIC_CONFIG_KEYS[name].parse(text))
@@ -127,7 +127,7 @@ class TopicConfiguration:
         return ConfigEntry(name, shown, source)
 
     def synonyms(self, name: str) -> list[ConfigEntry]:
-        """Return every source with a value in order of precedence; broker properties keep their units."""
+        """Return the topic's value and those of the broker, in order of precedence. The broker's keep their units."""
         key = TOPIC_CONFIG_KEYS[name]
         found = []
         if name in self._overrides:

@@ -56,12 +56,12 @@ _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 class ConfigKey:
     """Definition of a property.
 
-    :param default: default as text; None if the property has none.
+    :param default: default as text; null if the property has none.
     :param allowed: valid texts, of each element if the property is a list; empty if any text is valid.
     :param synonyms: broker properties whose values apply if the topic does not set the property, in order of
         precedence. Each has the factor from its unit to that of the topic's property (3,600,000 for
         `log.retention.hours`).
-    :param validator: called with a value that has passed all other checks; returns why it is invalid, or None.
+    :param validator: called with a value that has passed all other checks; returns why it is invalid, or null.
     """
 
     name: str

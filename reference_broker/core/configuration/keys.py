@@ -20,6 +20,7 @@ _COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer
 
 
 def _same(name: str) -> tuple[tuple[str, int], ...]:
+    """Return the only synonym of a topic property, which has the same unit."""
     return ((name, 1),)
 
 
@@ -192,7 +193,7 @@ DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
     "log.roll.ms",
     "producer.id.expiration.ms",
 }
-"""Broker properties that can be changed dynamically, as in Kafka; the others are read-only (gap: `listeners`)."""
+"""Broker properties that can be changed dynamically; all others are read-only. Kafka can also change `listeners`."""
 
 BROKER_SYNONYMS = {
     name: names
@@ -200,4 +201,5 @@ BROKER_SYNONYMS = {
     for name in names
     if name != "log.flush.scheduler.interval.ms"
 }
-"""Synonyms of broker properties, in order of precedence."""
+"""Synonyms of broker properties, in order of precedence. As in Kafka (`brokerConfigSynonyms`),
+`log.flush.scheduler.interval.ms` is a synonym of `log.flush.interval.ms`, but has none itself."""

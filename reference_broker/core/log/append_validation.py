@@ -9,25 +9,23 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 5. Its record count fits its last offset delta, and it is not a control batch. If it
    has a producer id, it has a base sequence.                                        INVALID_RECORD
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
-   Its records can be decompressed,                                                  UNKNOWN_SERVER_ERROR
-   to at most 32 times `max.message.bytes`, and at most the larger of
-   `max.message.bytes` and 32 MiB.                                                   MESSAGE_TOO_LARGE
-   It has the number of records that its header gives.                               INVALID_RECORD
+   Its records can be decompressed.                                                  UNKNOWN_SERVER_ERROR
+   Their size is at most `decompressed_max_bytes`; Kafka has no such limit.          MESSAGE_TOO_LARGE
+   Their number is the record count of the header.                                   INVALID_RECORD
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
-8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
-   LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
-9. It fits into a segment.                                                           RECORD_LIST_TOO_LARGE
-10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
+8. With CreateTime, every timestamp is within the topic's bounds (KIP-937). With
+   LogAppendTime, the producer has not set that timestamp type itself.               INVALID_TIMESTAMP, per record
+9. The batch fits into a segment.                                                    RECORD_LIST_TOO_LARGE
+10. After recompression for the topic (`compression.type`), it passes rules 3 and 9. as rules 3 and 9
 
-The header then gets the newest timestamp of the records as max timestamp, whatever the producer wrote. The sequence of
-an idempotent producer is checked afterwards (`producer_state_manager`).
+The max timestamp of the header is then replaced by the newest timestamp of the records. The sequence of an idempotent
+producer is checked afterwards (`producer_state_manager`).
 
-Rule 6 reads the length and the timestamp of each record. Only if they show that a rule is violated, or if the topic is
-compacted, all records are decoded for rules 7 and 8.
+Rule 6 reads the length and the timestamp of each record. All records are decoded for rules 7 and 8 only if a timestamp
+may violate rule 8, or if the topic is compacted.
 
 Validation depends only on the batch, the topic's configuration and the time, not on the log. It runs in steps
-(`Steps`), because a small batch may have large decompressed records, and a large batch has many records. Kafka does not
-limit the decompressed size.
+(`Steps`), because decompression and the check of many records may take long.
 """
 
 from collections.abc import Iterable, Iterator
@@ -71,10 +69,14 @@ _DECOMPRESSED_FACTOR = 32
 _DECOMPRESSED_MAX_BYTES = 32 * 1024 * 1024
 """Limit of the memory of one decompression, unless `max.message.bytes` is larger."""
 _RECORD_ERRORS_MAX = 1_000
+"""Maximum number of invalid records that an error reports."""
 
 
 def decompressed_max_bytes(config: LogConfig) -> int:
-    """Return the maximum size of the decompressed records of one batch."""
+    """Return the maximum size of the decompressed records of one batch.
+
+    It is 32 times `max.message.bytes`, but at most 32 MiB, or `max.message.bytes` if that is larger.
+    """
     factor_bytes = min(_DECOMPRESSED_FACTOR * config.max_message_bytes, _DECOMPRESSED_MAX_BYTES)
     return max(factor_bytes, config.max_message_bytes)
 
@@ -148,7 +150,7 @@ def _only_batch(batch: Bytes) -> BatchHeader:
     if size_bytes is None or size_bytes > len(batch):
         raise AppendError("INVALID_RECORD", "the partition of the produce request has no whole batch")
     if batch[_MAGIC_POSITION] != MAGIC:
-        raise AppendError("INVALID_RECORD", f"batches of magic {batch[_MAGIC_POSITION]} ended with Produce version 2")
+        raise AppendError("INVALID_RECORD", f"magic {batch[_MAGIC_POSITION]} is not accepted since Produce version 3")
     if size_bytes < HEADER_SIZE_BYTES:
         raise AppendError("CORRUPT_MESSAGE", f"a batch of {size_bytes} bytes is smaller than its header")
     rest = memoryview(batch)[size_bytes:]
@@ -164,26 +166,26 @@ def _claimed_size_bytes(batch: Bytes) -> int | None:
         return None
     length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)
     if length < _LEGACY_RECORD_SIZE_MIN_BYTES:
-        raise AppendError("CORRUPT_MESSAGE", f"a record of {length} bytes is smaller than the minimum")
+        raise AppendError("CORRUPT_MESSAGE", f"the batch length {length} is below {_LEGACY_RECORD_SIZE_MIN_BYTES}")
     if len(batch) < _SIZE_UP_TO_MAGIC_BYTES:
         return None
     if batch[_MAGIC_POSITION] > MAGIC:
-        raise AppendError("CORRUPT_MESSAGE", f"no batch has magic {batch[_MAGIC_POSITION]}")
+        raise AppendError("CORRUPT_MESSAGE", f"the magic {batch[_MAGIC_POSITION]} is unknown")
     return length + LOG_OVERHEAD_BYTES
 
 
 def _check_header(header: BatchHeader) -> None:
     broken = None
     if header.last_offset_delta < 0 or header.records_count != header.last_offset_delta + 1:
-        broken = f"{header.records_count} records, but offsets for {header.last_offset_delta + 1}"
+        broken = f"the record count is {header.records_count}, but the last offset delta {header.last_offset_delta}"
     elif header.is_control:
-        broken = "clients do not write control batches"
+        broken = "a client must not write control batches"
     elif header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
         broken = f"invalid sequence {header.base_sequence} of producer {header.producer_id}"
     if broken:
         raise AppendError("INVALID_RECORD", broken)
     if header.codec not in _CODECS:
-        raise AppendError("UNKNOWN_SERVER_ERROR", f"no codec has the number {header.codec}")
+        raise AppendError("UNKNOWN_SERVER_ERROR", f"the codec {header.codec} is unknown")
 
 
 class _Fault(Enum):
@@ -200,7 +202,7 @@ def _totals(header: BatchHeader, data: bytes | bytearray) -> Steps[RecordTotals]
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
     if totals.records_count != header.records_count:
-        message = f"the batch has {totals.records_count} records, but its header {header.records_count}"
+        message = f"the batch has {totals.records_count} records, but its record count is {header.records_count}"
         raise AppendError("INVALID_RECORD", message)
     return totals
 
@@ -223,7 +225,7 @@ def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConf
 
 
 def _has_invalid_timestamp(header: BatchHeader, totals: RecordTotals, config: LogConfig, now_ms: int) -> bool:
-    """Whether any record may violate rule 8. Records without timestamp are below each bound, but valid."""
+    """Whether a record may violate rule 8. A record without timestamp (-1) is valid, but may be below the bound."""
     if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.timestamp_type is TimestampType.LOG_APPEND_TIME
     earliest_ms = now_ms - config.message_timestamp_before_max_ms

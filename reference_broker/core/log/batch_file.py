@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.common.record.internal.FileRecords.
 
 Rules of this file:
-- It is read from header to header. Headers are read in chunks, without the body of a large batch.
+- A file is read from header to header. Headers are read in chunks, without the body of a large batch.
 - Iteration ends at the first bytes that are not a whole batch of magic 2. `valid_batches`, which recovery uses, also
   verifies the checksum and the offsets of every batch.
 """
@@ -53,7 +53,7 @@ class BatchFile:
             self._is_durable = False
 
     def take_unflushed(self) -> list[str]:
-        """Return the path if anything is not durable. The caller must flush it at once."""
+        """Return the path if a change of the file is not durable. The caller must flush the file at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self.path]
 
@@ -101,8 +101,8 @@ class BatchFile:
     def valid_batches(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Yield position and header of each batch, up to the first that is incomplete, corrupt or out of order.
 
-        :param first_offset: minimum of the first base offset.
-        :param last_offset: maximum of every last offset.
+        :param first_offset: the lowest valid base offset of the first batch.
+        :param last_offset: the highest valid offset of a record.
         """
         position = 0
         while (header := self.header_at(position)) is not None:

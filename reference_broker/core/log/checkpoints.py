@@ -9,11 +9,11 @@ org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler.
     orders 0 1500
     orders 1 1498
 
-A malformed file is treated as missing. Without recovery points and leader epochs, the broker reads all segments, which
-takes longer. Without their files, log start offsets and high watermarks begin at their lowest possible values.
+A malformed file is treated as missing. If the recovery points or the leader epochs are missing, the broker reads all
+segments. If the log start offsets or the high watermarks are missing, they begin at their lowest possible values.
 
-`.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON with the broker's epoch. It is the last file that a node
-writes, and the next run reads and deletes it at its start. So the file does not exist after a crash.
+`.kafka_cleanshutdown` is JSON with the broker's epoch. A node writes this file last when it stops. It reads and deletes
+the file first when it starts. So the file does not exist after a crash.
 """
 
 import json
@@ -63,7 +63,7 @@ def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
 
 
 def write_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Write leader epochs and their start offsets atomically; durable once file and directory are flushed."""
+    """Write leader epochs and their start offsets atomically. The caller makes them durable (`Disk.write`)."""
     disk.write(path, _content([f"{epoch} {start_offset}" for epoch, start_offset in entries]))
 
 
@@ -76,7 +76,7 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
 
 
 def take_clean_shutdown(disk: Disk) -> int | None:
-    """Delete the clean shutdown file and return its broker epoch, -1 if that is unreadable; null after a crash."""
+    """Delete the clean shutdown file and return its broker epoch: -1 if unreadable, null if there is no file."""
     if not disk.exists(CLEAN_SHUTDOWN_FILE):
         return None
     content = disk.read(CLEAN_SHUTDOWN_FILE, 0, disk.size(CLEAN_SHUTDOWN_FILE))

@@ -1,11 +1,11 @@
-"""Errors of a log: Kafka's error, and for a rejected batch the invalid records (KIP-467)."""
+"""Errors of a log: a rejected batch with its invalid records (KIP-467), and an offset out of range."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """An invalid record of a rejected batch."""
+    """An invalid record of a rejected batch; `batch_index` is the index of the record in the batch."""
 
     batch_index: int
     message: str | None
@@ -13,7 +13,7 @@ class RecordError:
 
 @dataclass(slots=True)
 class AppendError(Exception):
-    """A rejected batch; the log is unchanged. `error` is the name of Kafka's error, as in `INVALID_RECORD`."""
+    """A rejected batch; the log is unchanged. `error` is Kafka's name of the error, for example `INVALID_RECORD`."""
 
     error: str
     message: str

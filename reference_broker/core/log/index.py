@@ -2,14 +2,15 @@
 
 Follows: org.apache.kafka.storage.internals.log.OffsetIndex, org.apache.kafka.storage.internals.log.TimeIndex.
 
+    file        fields and their sizes in bytes     meaning
     .index      relative offset 4 | position 4      the last offset of a batch, and the position of the batch
     .timeindex  timestamp 8 | relative offset 4     the largest timestamp so far, and the last offset of its batch
 
 Rules of this file:
-- An index is derived from its `.log`. A reader compares each entry that it uses with the batch at that position, and
+- An index is derived from its `.log`. A reader compares each entry that it uses with the batch of the entry, and
   rebuilds the index if they differ.
-- Entries stay on disk. Only their number and the last entry are in memory, which is enough for reads at the end of the
-  log; other lookups take a dozen small reads. So to open a segment, only the last entry of each index is read.
+- Entries stay on disk. Only their number and the last entry are in memory. This is enough for lookups at the end of the
+  log; other lookups take a dozen small reads.
 - Kafka preallocates the index of an active segment and trims it on closing. Here the file contains only entries.
 """
 
@@ -62,7 +63,7 @@ class _Index:
         self.is_whole, self._count, self._last, self._is_durable = True, 0, None, False
 
     def take_unflushed(self) -> list[str]:
-        """Return the path if any entry is not durable. The caller must flush it at once."""
+        """Return the path if a change of the file is not durable. The caller must flush the file at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self.path]
 

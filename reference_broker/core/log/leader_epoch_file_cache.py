@@ -7,8 +7,8 @@ Replicas compare these offsets to find the point from which their logs diverge.
 Rules of this file:
 - Epochs and start offsets of the entries increase strictly. An epoch whose leader has not appended a record yet has an
   entry only while it is the latest epoch.
-- Every change is written to `leader-epoch-checkpoint` before the records that follow it, and becomes durable when the
-  log is flushed. Entries lost in a crash are restored from the batches after the recovery point.
+- A new epoch is written to `leader-epoch-checkpoint` before its first record, and becomes durable when the log is
+  flushed. Entries lost in a crash are restored from the batches after the recovery point.
 """
 
 from bisect import bisect_left, bisect_right
@@ -46,7 +46,10 @@ class LeaderEpochFileCache:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
 
     def restore(self, found: Iterable[tuple[int, int]]) -> None:
-        """Replace the entries with those found on opening the log; only the first entry of each epoch is kept."""
+        """Replace the entries when a log is opened.
+
+        :param found: epochs and start offsets in order of offsets; of each epoch only the first is kept.
+        """
         entries: list[tuple[int, int]] = []
         for epoch, start_offset in found:
             if not entries or epoch > entries[-1][0]:
@@ -57,8 +60,8 @@ class LeaderEpochFileCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the largest known epoch not above the requested one, and its end offset.
 
-        Return -1 and -1 if the requested epoch is above all known epochs. If it is below all of them, return it with
-        the start offset of the first entry: all records of the requested epoch are below that offset.
+        Return -1 and -1 if the requested epoch is above all known epochs. If the requested epoch is below all known
+        epochs, return it and the start offset of the first entry, which is above all records of the requested epoch.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -93,6 +96,6 @@ class LeaderEpochFileCache:
         self._entries, self._is_durable = entries, False
 
     def take_unflushed(self) -> list[str]:
-        """Return the path if the last change is not durable. The caller must flush it at once."""
+        """Return the path if the last change is not durable. The caller must flush the file at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self._path]

@@ -170,7 +170,7 @@ class LogSegment:
         return found is not None and found.last_offset == entry.last_offset
 
     def _confirms_largest(self) -> bool:
-        """Whether the largest timestamp is that of its batch, and no later batch has a larger one."""
+        """Whether `_largest` agrees with the batches: its batch has that timestamp, and no later one has a larger."""
         headers = self.headers(self._largest.last_offset if self._largest else self.base_offset)
         if self._largest is None:
             return all(header.max_timestamp_ms == NO_TIMESTAMP for header in headers)
@@ -203,7 +203,7 @@ class LogSegment:
             self._largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
 
     def is_full(self, header: BatchHeader, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether a batch does not fit: by size, by a full index, or by its relative offset (`shouldRoll`)."""
+        """Whether a batch does not fit, because of its size, its relative offset or a full index (`shouldRoll`)."""
         return (
             self.size_bytes > segment_bytes - header.size_bytes
             or self._offset_index.is_full(index_bytes)
@@ -242,7 +242,8 @@ class LogSegment:
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that contains `offset` and all later ones.
 
-        The segment then ends with its last batch, even if a power cut has lost batches between it and `offset`.
+        The segment then ends at its last remaining batch. That may be before `offset`, if a power cut has removed
+        batches.
         """
         position = self.position_of(offset)
         if position is not None:

@@ -6,8 +6,8 @@ Rules of this file, as in `analyzeAndValidateRecords`:
 - An incomplete last batch is ignored, since the size of a response is limited.
 - Every batch matches its checksum and begins after the previous one. Gaps are valid: the leader may have compacted.
 - The first batch for an empty log may begin below the log end, if the leader's log starts inside a batch.
-- Leader epochs never decrease. A batch with a higher epoch than that of the request is ignored, with all later ones:
-  the leader has changed in the meantime, and such a batch may never be committed (KAFKA-18723).
+- Leader epochs never decrease. A batch with a higher epoch than the request's is ignored, and so are all later batches.
+  The leader has changed after the request, and such a batch may never be committed (KAFKA-18723).
 """
 
 from collections.abc import Iterator

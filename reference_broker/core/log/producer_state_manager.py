@@ -68,7 +68,7 @@ class ProducerStateManager:
         return self._states.get(producer_id)
 
     def find_duplicate_batch(self, header: BatchHeader) -> AppendedBatch | None:
-        """Return the earlier batch of which a batch is a duplicate, or null."""
+        """Return the earlier batch that this batch duplicates; null if there is none."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             return None
@@ -85,7 +85,7 @@ class ProducerStateManager:
             )
 
     def check_sequence(self, header: BatchHeader) -> None:
-        """Raise `AppendError` for a batch that does not follow the producer's last one."""
+        """Raise `AppendError` for a batch whose sequence does not follow that of the producer's last batch."""
         state = self._states.get(header.producer_id)
         if state is None:
             return

@@ -1,12 +1,12 @@
-"""Retention: the oldest segments of a log that may be deleted, which are always below the high watermark.
+"""Retention: the number of the oldest segments of a log that are to be deleted.
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 - With any cleanup policy: segments below the log start offset.
 - With policy `delete`: segments whose removal leaves at least `retention.bytes`, and those whose largest timestamp is
-  older than `retention.ms`. The age of a segment without timestamps is the time since its creation.
-- The search ends at the first segment that must be kept. If the active segment is among those to delete, the log is
-  rolled first.
+  older than `retention.ms`. If a segment has no timestamps, its age is the time since it was created or loaded.
+- The search ends at the first segment that must be kept, at the latest at the high watermark. If the active segment is
+  to be deleted, the caller rolls the log first.
 """
 
 from collections.abc import Callable, Sequence

@@ -31,9 +31,9 @@ class ProducerSnapshots:
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def take(self, producers: ProducerStateManager, offset: int, log_start_offset: int) -> list[str]:
-        """Write a snapshot at an offset above the log start, unless one exists there.
+        """Write a snapshot, unless the offset is the log start offset or has a snapshot already.
 
-        Return the written path in a list, so that the caller flushes it, or an empty list.
+        Return the paths that the caller must flush: that of the snapshot, or none.
         """
         if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []

@@ -1,11 +1,12 @@
-"""Log of a partition: append, read, offset lookup, truncation, retention and recovery.
+"""Log of a partition: recovery, offset lookup, append, read, retention and truncation.
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
-  byte. Both call `append_placed`; the quorum calls it directly. Offsets increase, and an appended batch never
-  changes. Offsets from `log_start_offset` to `log_end_offset` can be read.
+  byte. Both call `append_placed`, and the quorum calls it directly. A batch is placed if it has its final offset and
+  leader epoch.
+- Offsets increase, and an appended batch never changes. Records below `log_start_offset` cannot be read.
 - Records below `recovery_point` survive a crash. When the log is opened after a crash, later batches are verified, and
   the log is truncated before the first incomplete or corrupt batch (`loading`).
 - Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.
@@ -139,11 +140,11 @@ class UnifiedLog:
         self.epochs.truncate_from_start(self.log_start_offset)
 
     def _recover_producer_state(self, recovery_point: int, now_ms: int) -> None:
-        """Take the snapshots that `LogLoader.recoverSegment` takes: at the end of each segment that was recovered.
+        """Take the snapshots of `LogLoader.recoverSegment`: one at the end of each recovered segment.
 
-        The last one is at the log end. It contains only the last batch of each producer, so after a crash only that
-        batch is recognised as a duplicate, whether or not a segment was rolled before. Existing snapshots above the
-        base offset of the first recovered segment are deleted, because the batches that they cover may be lost.
+        Existing snapshots above the base offset of the first recovered segment are deleted first, because the batches
+        that they cover may be lost. `_load` then restores the producer state from the new snapshot at the log end. This
+        snapshot has only the last batch of each producer, so after a crash only a duplicate of this batch is detected.
         """
         self._snapshots.delete_above(self._segments[self._segment_number(recovery_point)].base_offset)
         self._rebuild_producer_state(now_ms)
@@ -203,7 +204,7 @@ class UnifiedLog:
 
     @property
     def gapless_from_offset(self) -> int:
-        """The offset from which no segments are missing. A power cut may have restored deleted segments before it."""
+        """The offset from which no segments are missing. Below it, a power cut may have restored deleted segments."""
         parts = [later.base_offset for one, later in pairwise(self._segments) if one.end_offset != later.base_offset]
         return max(parts, default=self.log_start_offset)
 
@@ -224,7 +225,7 @@ class UnifiedLog:
     def offset_for_timestamp(self, timestamp_ms: int) -> Steps[TimestampAndOffset | None]:
         """Return the first record with this timestamp or a later one (`fetchOffsetByTimestamp`, KIP-79).
 
-        The log may change between two steps, so each step looks up its offset in the current segments again.
+        The log may change between two steps, so the segments are searched again for each batch.
         """
         from_offset = self.log_start_offset
         while (batch := self._batch_at_or_after(timestamp_ms, from_offset)) is not None:
@@ -283,8 +284,8 @@ class UnifiedLog:
         if header.producer_id != NO_PRODUCER_ID:
             duplicate = self._check_producer(header)
             if duplicate is not None:
-                where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms
-                return Appended(*where, self.log_start_offset)
+                earlier = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms
+                return Appended(*earlier, self.log_start_offset)
         records = memoryview(batch.data)[HEADER_SIZE_BYTES : header.size_bytes]
         placed = self._place(header, records, leader_epoch, now_ms)
         self.append_placed(placed, batch.data, now_ms)
@@ -310,7 +311,10 @@ class UnifiedLog:
             self.append_placed(header, batch, now_ms)
 
     def append_placed(self, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-        """Append a batch with this header. Its offset and epoch must follow those of the log."""
+        """Append a batch. Its offset and leader epoch must follow those of the log.
+
+        :param header: replaces the header in `batch`.
+        """
         self._roll_if_due(header, now_ms)
         self.epochs.assign(header.leader_epoch, header.base_offset)
         self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
@@ -371,7 +375,7 @@ class UnifiedLog:
         self.recovery_point = self.log_end_offset
         active_paths = active.take_unflushed(with_indexes=with_active_indexes)
         epochs_paths = self.epochs.take_unflushed()
-        self._are_names_durable = self._are_names_durable and not epochs_paths  # the epochs are in a new, renamed file
+        self._are_names_durable = self._are_names_durable and not epochs_paths  # the checkpoint is a new file
         return [*paths, *active_paths, *epochs_paths]
 
     # Reading
@@ -415,7 +419,7 @@ class UnifiedLog:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
-        """Advance the log start offset past the segments that are expired by retention time or size.
+        """Advance the log start offset past the segments to delete by retention time or size (`retention`).
 
         :returns: whether `delete_below_start` can delete segments below the log start offset. The log start offset
             must be durable before these segments are deleted. Otherwise a power cut might restore the old log start

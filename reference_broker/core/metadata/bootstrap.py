@@ -17,9 +17,9 @@ SUPPORTED_FEATURES = {
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""The lowest and the highest level of each feature with which a broker registers. Only `metadata.version` has an effect
-here. The others have Kafka's ranges: Kafka finalizes them when it formats a metadata log, and a broker must support
-every finalized feature to register."""
+"""The features with which a broker registers, and the lowest and highest supported level of each. Only
+`metadata.version` has an effect here. The others have Kafka's ranges: Kafka finalizes them when it formats a metadata
+log, and a broker must support every finalized feature to register."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:

@@ -5,7 +5,7 @@ Follows: org.apache.kafka.image.loader.MetadataLoader (KIP-500).
 Rules of this module:
 - Only committed records are applied: those below the quorum's high watermark. So no change of the image is ever undone.
 - If a committed batch is incomplete, or a record cannot be applied, the node must stop (`MetadataFaultError`).
-- Thousands of records are decoded in steps, and are applied together after the last step.
+- Records are decoded in steps, because they may be thousands. They are applied together after the last step.
 - A snapshot replaces the image; references to an older image or its parts must not be kept across events.
 """
 
@@ -29,8 +29,8 @@ class ClusterMetadata:
     """The committed image, loaded from the newest snapshot and the log.
 
     `offset` is that of the last applied record, and `timestamp_ms` the max timestamp of the last applied batch; -1 for
-    none. A snapshot sets the offset, but not the timestamp. `applied_bytes` is the size of the log that was applied
-    since the last snapshot.
+    none. A snapshot sets the offset, but not the timestamp. `applied_bytes` is the size of the batches that were
+    applied since the last snapshot.
     """
 
     def __init__(self, log: QuorumLog) -> None:
@@ -87,7 +87,7 @@ class ClusterMetadata:
             raise self._fault(error) from error
 
     def _decode(self, batches: bytes, pace: Pace) -> Steps[list[MetadataRecord]]:
-        """Decode every record of a known type; a log written by Kafka may have others."""
+        """Decode every record of a known type. A log written by Kafka may have other types, which are ignored."""
         decoded = []
         try:
             for _, record in decode_batches(batches):

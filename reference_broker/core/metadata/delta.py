@@ -1,4 +1,4 @@
-"""Keys of the parts of the image that some records have changed, so that a broker processes only these parts.
+"""Keys of the changed parts of the metadata image, so that a broker processes only these parts.
 
 Follows: org.apache.kafka.image.MetadataDelta (KIP-500).
 """
@@ -30,7 +30,8 @@ class MetadataDelta:
     :param deleted_topics: ids of deleted topics.
     :param configs: type and name of resources with changed properties.
     :param brokers: ids of brokers with changed registrations.
-    :param everything: whether a snapshot replaced the whole image; the other fields are then empty.
+    :param everything: whether any part may have changed, for example after a snapshot replaced the image; the other
+        fields are then empty.
     """
 
     partitions: Mapping[UUID, Collection[int]] = field(default_factory=dict)

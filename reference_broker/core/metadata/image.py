@@ -2,12 +2,11 @@
 
 Follows: org.apache.kafka.image.MetadataImage (KIP-500).
 
-The image is the same whether a node has followed the log, replays it from its start, or loads a snapshot and replays
-the log after it. So a restart needs only the log and its snapshot. `records` is the inverse of `apply`: it returns the
-records of a snapshot.
+The image depends only on the applied records: a replay of the whole log and a snapshot with the later records result in
+the same image. `records` is the inverse of `apply`: it returns the records of a snapshot.
 
-A partition is stored as a `PartitionRecord`, and a broker as a `RegisterBrokerRecord`. A later record replaces it by an
-updated copy. Records are immutable, so an image shares them with its copies.
+A partition is stored as a `PartitionRecord`, and a broker as a `RegisterBrokerRecord`. A later change replaces the
+stored record by an updated copy. Records are immutable, so an image shares them with its copies.
 """
 
 from collections import defaultdict
@@ -108,14 +107,17 @@ class MetadataImage:
             yield from topic.partitions.values()
 
     def partitions_in(self, indices: Mapping[UUID, Iterable[int]]) -> Iterator[tuple[TopicImage, PartitionRecord]]:
-        """Yield topic and record of each of these partitions (indices by topic id) that exists."""
+        """Yield topic and record of the given partitions, if they exist.
+
+        :param indices: partition indices by topic id.
+        """
         for topic_id, wanted in indices.items():
             topic = self.topics_by_id.get(topic_id)
             if topic is not None:
                 yield from ((topic, found) for index in wanted if (found := topic.partitions.get(index)) is not None)
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether a broker may be in an ISR and lead: registered, neither fenced nor shutting down (KIP-841)."""
+        """Whether a broker may lead and be in an ISR: registered, not fenced, not in controlled shutdown (KIP-841)."""
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
@@ -220,7 +222,7 @@ class MetadataImage:
 
 def changed(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """Return the partition after a change."""
-    has_leader = change.leader != NO_LEADER_CHANGE
+    has_leader_change = change.leader != NO_LEADER_CHANGE
     recovery_state = change.leader_recovery_state
     return _with_directories(
         PartitionRecord(
@@ -230,11 +232,11 @@ def changed(partition: PartitionRecord, change: PartitionChangeRecord) -> Partit
             isr=_new(change.isr, partition.isr),
             removing_replicas=_new(change.removing_replicas, partition.removing_replicas),
             adding_replicas=_new(change.adding_replicas, partition.adding_replicas),
-            leader=change.leader if has_leader else partition.leader,
+            leader=change.leader if has_leader_change else partition.leader,
             leader_recovery_state=(
                 partition.leader_recovery_state if recovery_state == _UNCHANGED_RECOVERY_STATE else recovery_state
             ),
-            leader_epoch=partition.leader_epoch + has_leader,
+            leader_epoch=partition.leader_epoch + has_leader_change,
             partition_epoch=partition.partition_epoch + 1,
             directories=_new(change.directories, partition.directories),
             eligible_leader_replicas=_new(change.eligible_leader_replicas, partition.eligible_leader_replicas),
@@ -248,7 +250,7 @@ def _new(value: _T | None, before: _T) -> _T:
 
 
 def _with_directories(partition: PartitionRecord) -> PartitionRecord:
-    """Return the partition with null directories if its record is from before KIP-858."""
+    """Return the partition with null directories (`DirectoryId.MIGRATING`) if its record has none (before KIP-858)."""
     if partition.directories:
         return partition
     return replace(partition, directories=(None,) * len(partition.replicas))

@@ -5,19 +5,19 @@ Follows: org.apache.kafka.image.publisher.SnapshotGenerator (KIP-630).
 | property                                          | a snapshot is written when                                    |
 |---------------------------------------------------|---------------------------------------------------------------|
 | `metadata.log.max.record.bytes.between.snapshots` | this many bytes were committed since the last snapshot        |
-| `metadata.log.max.snapshot.interval.ms`           | the last snapshot is older when the high watermark advances;  |
+| `metadata.log.max.snapshot.interval.ms`           | records are committed, and the last snapshot is older;        |
 |                                                   | 0: never                                                      |
 
-After a snapshot is written, the oldest snapshot and the log before the second oldest are deleted, as long as one of
-these conditions holds:
+After a snapshot is written, the oldest snapshot is deleted repeatedly, as long as there is a later one and one of these
+conditions holds. The log before the next snapshot is deleted with it.
 
 | property                                          | condition                                                     |
 |---------------------------------------------------|---------------------------------------------------------------|
 | `metadata.max.retention.bytes`                    | log and snapshots are larger in total; negative: never        |
 | `metadata.max.retention.ms`                       | the oldest snapshot is older; negative: never                 |
 
-Every node writes its own snapshots of the applied records, and keeps at least the newest. A snapshot's batches have at
-most 1,024 records, as in Kafka.
+Every node writes its own snapshots of the applied records. A snapshot's batches have at most 1,024 records, as in
+Kafka.
 """
 
 from reference_broker.core.clock import Now
@@ -57,7 +57,7 @@ class SnapshotPolicy:
             self._delete_old(now)
 
     def handle_load_snapshot(self, now: Now) -> None:
-        """Restart the interval, because the metadata is that of a new snapshot of the leader."""
+        """Restart the interval, because the image was loaded from a snapshot of the leader."""
         self._last_ms = now.monotonic_ms
 
     def _write_snapshot(self, now: Now) -> None:

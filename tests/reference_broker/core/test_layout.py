@@ -59,7 +59,7 @@ def test_listeners_are_advertised_by_default():
     [
         ("process.roles", "zookeeper", "process.roles: 'zookeeper' is not broker, controller or both"),
         ("process.roles", "", "process.roles: '' is not broker, controller or both"),
-        ("process.roles", "broker", "controller.quorum.voters: node 1 is not a controller"),
+        ("process.roles", "broker", "controller.quorum.voters: node 1 is a voter but not a controller"),
         ("listeners", "CLIENT:9092", "listeners: 'CLIENT:9092' is not NAME://HOST:PORT"),
         ("listeners", "CLIENT://h:99999", "listeners: 'CLIENT://h:99999' is not NAME://HOST:PORT"),
         ("listeners", "REPLICATION://h:1", "listeners: the controller listener CONTROLLER is missing"),
