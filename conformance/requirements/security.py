@@ -1,7 +1,7 @@
 """Requirements of SCRAM credentials: their changes and description (KIP-554).
 
-A script changes only the credentials of its own users, and deletes them at the end. A broker without the API is not
-judged.
+A script changes only the credentials of users that no other script names, and deletes them at the end. A broker without
+the API is not judged.
 """
 
 from typing import Any, Final
