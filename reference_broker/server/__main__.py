@@ -1,7 +1,7 @@
 """Entry point of `python -m reference_broker.server`, which runs one node as a process.
 
-Imports take half of the start time. Therefore this module prevents imports that a node does not need, and turns off
-garbage collection during the others.
+Imports take half of the start time. Therefore this module prevents imports that a node does not need. During the other
+imports, garbage collection is turned off.
 """
 
 import gc

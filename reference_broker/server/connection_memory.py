@@ -10,7 +10,7 @@ half a request, or reads no response, does not block other clients.
 from typing import Protocol
 
 _OTHERS_BYTES = 16 * 1024 * 1024
-"""Memory of all connections in addition to one request of the maximum size."""
+"""Memory that all connections may use in addition to one request of the maximum size."""
 
 
 class Holder(Protocol):

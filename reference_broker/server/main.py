@@ -117,7 +117,7 @@ def _open_node(
     except OSError as error:
         raise ServerError(f"cannot open the log directory {directory.path}: {error.strerror or error}") from error
     except (MetadataFaultError, QuorumStateFileError) as error:
-        raise ServerError(f"the log directory {directory.path} is damaged or not of this broker: {error}") from error
+        raise ServerError(f"the log directory {directory.path} is damaged or from another broker: {error}") from error
 
 
 class _Process:

@@ -11,9 +11,10 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841
 | timer of preferred elections       | not led by the first replica     | the first replica, if it is in the ISR      |
 | timer of unclean elections         | without a leader                 | any replica, if no ISR member can lead      |
 
-The timers are in `periodic_tasks`. The last election also occurs when `unclean.leader.election.enable` is changed; it
-requires that this property is true for the topic. If it is true, the first two events may elect uncleanly too. When a
-broker is unregistered, or registers with a new incarnation, its partitions change as if it were fenced.
+The timers are in `periodic_tasks`. The election of the last row also occurs when `unclean.leader.election.enable` is
+changed. It is limited to topics for which this property is true. For these topics, the first two events may elect
+uncleanly too. If a broker is unregistered, or registers with a new incarnation, its partitions change as if it were
+fenced.
 
 A broker may lead if it is registered, and is neither fenced nor in controlled shutdown (KIP-841). Moreover, the
 replica's log directory must be online (KIP-858).

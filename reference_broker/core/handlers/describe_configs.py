@@ -119,7 +119,10 @@ def _topic(broker: Broker, resource: Any, topic_configs: TopicConfigs) -> tuple[
 def _topic_configs(
     broker: Broker, request: Request, overrides: tuple[tuple[str, str], ...], names: frozenset[str]
 ) -> tuple[Any, ...]:
-    """Return the properties of a topic with these overrides: those with these names, or all for an empty set."""
+    """Return the properties of a topic: those with these names, or all for an empty set.
+
+    Topics with the same overrides share the result, so it is encoded once.
+    """
     configuration = broker.configuration.topic(dict(overrides))
     return SharedArray(
         _entry(

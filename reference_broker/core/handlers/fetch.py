@@ -2,8 +2,9 @@
 
 Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
 
-- If there are fewer bytes to return than `min_bytes`, the request waits for an append, an advance of the high watermark
-  or a change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
+- If there are fewer bytes to return than `min_bytes`, the request waits for at most `max_wait`. It is checked again at
+  an append, an advance of the high watermark or a change of the leader. Errors and diverging epochs are returned at
+  once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.

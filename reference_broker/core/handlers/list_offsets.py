@@ -4,10 +4,10 @@ Follows: kafka.server.ReplicaManager (KIP-79, KIP-207, KIP-320, KIP-405, KIP-734
 
 | timestamp | versions | offset                                                                                     |
 |-----------|----------|--------------------------------------------------------------------------------------------|
-| ≥ 0       | all      | of the first record with this or a later timestamp (KIP-79)                                |
+| ≥ 0       | all      | offset of the first record with this or a later timestamp (KIP-79)                         |
 | -1        | all      | high watermark; last stable offset with read_committed; log end offset for followers       |
 | -2        | all      | log start offset                                                                           |
-| -3        | 7-11     | of the record with the largest timestamp (KIP-734)                                         |
+| -3        | 7-11     | offset of the record with the largest timestamp (KIP-734)                                  |
 | -4        | 8-11     | local log start offset (KIP-405), here the log start offset                                |
 | -5        | 9-11     | end of the tiered log (KIP-1005), here none                                                |
 | -6        | 11       | first offset that is not uploaded to tiered storage (KIP-1023), here none                  |

@@ -154,7 +154,7 @@ def test_metadata_log_with_an_unknown_frame_version_is_an_error(tmp_path):
     header = BatchHeader.parse(foreign)._replace(base_offset=last.last_offset + 1, leader_epoch=last.leader_epoch)
     log.write_bytes(written + header.pack() + foreign[HEADER_SIZE_BYTES:])
     done = run_to_end(tmp_path / "data")
-    assert_failed(done, 3, f"error: the log directory {tmp_path / 'data'} is damaged or not of this broker: ")
+    assert_failed(done, 3, f"error: the log directory {tmp_path / 'data'} is damaged or from another broker: ")
     assert "frame version 2" in done.stderr
 
 
