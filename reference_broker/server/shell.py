@@ -175,7 +175,7 @@ class Shell:
             self._timer.cancel()
 
     def note(self, text: str) -> None:
-        """Write a line to the node's log."""
+        """Write a line to standard error."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log of this process
 
     def _set_timer(self) -> None:

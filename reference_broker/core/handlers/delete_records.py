@@ -7,7 +7,7 @@ Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
   lowest log start offset of all live replicas.
 - Followers learn the new log start offset by fetching. If a live follower has not reached it within the timeout of the
   request, the error is REQUEST_TIMED_OUT(7). If the broker is no longer the leader, the error is
-  NOT_LEADER_OR_FOLLOWER(6).
+  NOT_LEADER_OR_FOLLOWER(6). If its replica is removed, the error is UNKNOWN_TOPIC_OR_PARTITION(3).
 - Further errors: POLICY_VIOLATION(44) for a topic without `delete` in its cleanup policy, INVALID_TOPIC_EXCEPTION(17)
   for an internal topic.
 """

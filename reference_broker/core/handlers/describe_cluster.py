@@ -32,6 +32,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if getattr(request.body, "endpoint_type", EndpointType.BROKER) != EndpointType.BROKER:
         return wrong_endpoint(request, EndpointType.BROKER)
     view = ClusterView(broker.image, request.connection.listener)
+    # The smallest number means that the operations were not requested.
     operations = CLUSTER_OPERATIONS if request.body.include_cluster_authorized_operations else -(2**31)
     return new.DescribeClusterResponse(
         error_code=ErrorCode.none,

@@ -35,5 +35,6 @@ def handle(node: ServingNode, request: Request, now: Now) -> Any:
             )
             for voter in known
         ),
+        # The smallest number means that the operations were not requested.
         cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else -(2**31),
     )
