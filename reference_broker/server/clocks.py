@@ -3,12 +3,10 @@
 The file is mapped into memory. It has signed 64-bit integers, little-endian: a count of settings, then 64 slots of four
 integers. The newest setting is in slot (count mod 64):
 
-1. the time of CLOCK_MONOTONIC from which the setting applies;
-2. the rate in parts per million by which both clocks run faster from that time on;
-3. the time by which both clocks were ahead at that time;
-4. the additional time by which the wall clock is ahead.
-
-Times are in nanoseconds.
+1. `since_ns`: the time of CLOCK_MONOTONIC from which the setting applies;
+2. `rate_ppm`: the rate by which both clocks run faster from `since_ns` on;
+3. `gained_ns`: the time by which both clocks were ahead at `since_ns`;
+4. `ahead_ns`: the additional time by which the wall clock is ahead.
 """
 
 import mmap
@@ -57,7 +55,7 @@ class ShiftedClocks(Clocks):
         return Now((time.time_ns() + gained_ns + ahead_ns) // _NS_PER_MS, (now_ns + gained_ns) // _NS_PER_MS)
 
     def to_machine_s(self, monotonic_ms: int) -> float:
-        """Convert a time of the node's monotonic clock to the machine's, in seconds, as if the rate did not change."""
+        """Convert a time of the node's monotonic clock to the machine's, in seconds, if the rate stays the same."""
         since_ns, rate_ppm, gained_ns, _ = self._setting()
         left_ns = monotonic_ms * _NS_PER_MS - since_ns - gained_ns
         return (since_ns + left_ns * _PPM / (_PPM + rate_ppm)) / 1e9

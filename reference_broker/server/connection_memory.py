@@ -1,15 +1,16 @@
 """Limit of the memory that all connections of a node use for buffered requests and unread responses.
 
-Kafka limits only the memory of requests, and only if `queued.max.request.bytes` is set (KIP-72). At the limit it stops
-reading. It needs no limit for responses, because it sends records from files. Here the connection that uses the most
-memory is closed, and its client retries. So a client that sends half a request, or reads no response, does not block
-other clients.
+Kafka limits only the memory of requests, and only if `queued.max.request.bytes` is set (KIP-72). At the limit, Kafka
+stops reading. It needs no limit for responses, because it sends records from files.
+
+Here, at the limit, the connection that uses the most memory is closed, and its client retries. So a client that sends
+half a request, or reads no response, does not block other clients.
 """
 
 from typing import Protocol
 
 _OTHERS_BYTES = 16 * 1024 * 1024
-"""Limit of the memory in addition to one request of the maximal size."""
+"""Memory that all connections may use in addition to one request of the maximum size."""
 
 
 class Holder(Protocol):
@@ -32,13 +33,13 @@ class ConnectionMemory:
     def __init__(self, request_max_bytes: int) -> None:
         self._max_bytes = request_max_bytes + _OTHERS_BYTES
         self._held_bytes: dict[Holder, int] = {}
-        """What each connection held when it had last grown; it may hold less now."""
+        """Size of each connection when it last grew. It may be smaller now."""
         self._total_bytes = 0
 
     def bound(self, changed: Holder) -> None:
         """Close the largest connections until the rest is within the limit; called when `changed` has grown.
 
-        The other connections are read only if the total of the known sizes exceeds the limit.
+        The present sizes of the other connections are computed only if the total of the known sizes exceeds the limit.
         """
         held_bytes = changed.held_bytes
         self._total_bytes += held_bytes - self._held_bytes.get(changed, 0)
@@ -58,6 +59,6 @@ class ConnectionMemory:
                 return
             holder.abort(
                 f"all connections hold {self._total_bytes:,} bytes of requests and unread responses,"
-                f" more than {self._max_bytes:,}; this one {self._held_bytes[holder]:,}"
+                f" more than {self._max_bytes:,}; this connection holds {self._held_bytes[holder]:,}"
             )
             self.remove(holder)

@@ -1,8 +1,9 @@
 """Implementation of the core's `Disk` port on a file system. No other module of the broker writes files.
 
 Rules of this file:
-- Descriptors stay open, because every request touches a log. If more than a limit are open, the least recently used one
-  is closed, so that a broker with thousands of segments does not exceed the system's limit of open files.
+- Descriptors stay open, because every request touches a log. If there are more than `open_files_max`, the least
+  recently used descriptor is closed. So a broker with thousands of segments does not exceed the system's limit of open
+  files.
 - `replace` is durable by POSIX rules: write a temporary file, fsync it, rename it, fsync the directory.
 - Several files are flushed in parallel, so that one commit of the file system's journal serves them all.
 - Paths are relative to the log directory and cannot leave it.
@@ -32,9 +33,9 @@ class FileDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Maximum number of new logs that one event creates.
+        """Maximum number of new logs that one event creates, so that other requests do not wait long.
 
-        If three nodes create logs at the same time, each log takes over 10 ms.
+        If three nodes create logs at the same time, each log takes more than 10 ms.
         """
         return 2
 
@@ -62,7 +63,7 @@ class FileDisk:
         return data
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
-        """Append to a file, which is created if it does not exist. If a write fails halfway, its bytes are removed."""
+        """Append to a file; create it if it does not exist. If only a part can be written, that part is removed."""
         descriptor = self._descriptor(path, os.O_CREAT)
         size_bytes = sum(map(len, parts))
         written = os.writev(descriptor, parts[:_PARTS_PER_WRITE_MAX]) if size_bytes else 0
@@ -70,12 +71,12 @@ class FileDisk:
             self._write_rest(descriptor, memoryview(b"".join(parts))[written:], written)
 
     def _write_rest(self, descriptor: int, rest: memoryview, written: int) -> None:
-        start = os.fstat(descriptor).st_size - written
+        size_before = os.fstat(descriptor).st_size - written
         try:
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         except OSError:
-            os.ftruncate(descriptor, start)
+            os.ftruncate(descriptor, size_before)
             raise
 
     def truncate(self, path: str, size: int) -> None:
@@ -123,10 +124,10 @@ class FileDisk:
         self._at(path).mkdir(exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory with its content. It is renamed first: after a crash no partial partition remains.
+        """Delete a directory with its content. It is renamed first, so that a crash leaves no incomplete partition.
 
-        All directories are renamed to the same name, so the next deletion also deletes what a crash has left. A suffix
-        to the directory's own name is not possible, because the longest topic name leaves no room for it.
+        All directories are renamed to the same name, so the next deletion also deletes what a crash has left. The
+        directory's name with a suffix may be too long for the file system, because topic names are long.
         """
         for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
             self._close(name)

@@ -1,14 +1,14 @@
 """Garbage collection in short pauses, also in a node with thousands of replicas.
 
-A full collection by Python visits every object. With 8,000 replicas, all requests wait for it for 150 ms. But nearly
-all objects are freed by their reference counts. Only a closed connection leaves a reference cycle, that of asyncio's
+A full collection by Python visits every object. With 8,000 replicas this takes 150 ms, for which all requests wait. But
+nearly all objects are freed by their reference counts. Only a closed connection leaves a reference cycle, in asyncio's
 transport.
 
 Rules of this module:
-- Python collects the two young generations. A collection by this module visits the objects that have survived, and
-  frees those that are unreachable. The others are then frozen, so that later collections do not visit them.
-- If a connection is open when its objects are frozen, its cycle is not freed when it is closed. Therefore every
-  `COMPLETE_EVERY`-th collection by this module visits all objects.
+- Python collects the two young generations. A collection by this module visits the objects that have survived there.
+  Unreachable objects are freed. Reachable objects are frozen, so that later collections do not visit them.
+- A connection may be closed after its objects were frozen. Its cycle is then freed only by a collection of all objects,
+  which is every `COMPLETE_EVERY`-th collection by this module.
 """
 
 import gc
@@ -35,7 +35,7 @@ class GarbageCollection:
     def start(self) -> None:
         """Freeze all present objects, which live as long as the process, and turn off Python's full collections.
 
-        From now on, `collect` must be called when `is_due` is true.
+        After that, the caller must call `collect` whenever `is_due` is true.
         """
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, _NEVER)
@@ -47,7 +47,10 @@ class GarbageCollection:
         return gc.get_count()[2] >= _YOUNG_COLLECTIONS
 
     def collect(self) -> None:
-        """Collect the survivors of the young generations, and freeze those that are in use."""
+        """Collect the objects that have survived the young generations, and freeze those that are in use.
+
+        Every `COMPLETE_EVERY`-th call also collects frozen objects.
+        """
         self._collections += 1
         if self._collections % COMPLETE_EVERY == 0:
             gc.unfreeze()

@@ -38,7 +38,7 @@ class RequestHandler(Protocol):
         """Handle the growth of a connection's buffered requests or unread responses."""
 
     def note(self, text: str) -> None:
-        """Write a line to the node's log."""
+        """Write a line to standard error."""
 
 
 class Incoming(asyncio.Protocol):

@@ -2,7 +2,7 @@
 
 Follows: kafka.network.SocketServer.
 
-All ports are bound before the data directory is opened, so that the directory stays unchanged if a port is in use. The
+All ports are bound before the log directory is opened, so that the directory stays unchanged if a port is in use. The
 controller's listener accepts connections as soon as the node is created. The other listeners accept connections when
 the broker is registered and has caught up with the metadata.
 """
@@ -20,7 +20,10 @@ from reference_broker.server.shell import Shell
 
 
 class Listeners:
-    """The listeners of a node. After `bind`, `endpoints` have the bound ports instead of port 0."""
+    """The listeners of a node. After `bind`, `endpoints` have the bound ports instead of port 0.
+
+    The caller must set `shell` and `frame_size_max_bytes` before it calls `accept`.
+    """
 
     def __init__(self, controller_listener: str) -> None:
         self.endpoints: tuple[Endpoint, ...] = ()
@@ -48,11 +51,11 @@ class Listeners:
                 incoming, resolve(endpoint.host, hosts_file), endpoint.port, start_serving=False
             )
         except OSError as error:
-            where = f"{endpoint.host}:{endpoint.port}"
-            raise ServerError(f"cannot listen on {where}: {error.strerror or error}") from error
+            address = f"{endpoint.host}:{endpoint.port}"
+            raise ServerError(f"cannot listen on {address}: {error.strerror or error}") from error
 
     async def accept(self, *, controller: bool) -> None:
-        """Accept connections on the controller's listener, or on all others."""
+        """Accept connections on the controller's listener if `controller` is true, otherwise on the other listeners."""
         for name, server in self._servers.items():
             if (name == self._controller_listener) == controller:
                 await server.start_serving()

@@ -1,10 +1,10 @@
-"""Lock and identity of the data directory.
+"""Lock and identity of the log directory.
 
 Follows: org.apache.kafka.metadata.properties.MetaProperties (KIP-858).
 
 - `.lock` is locked while a broker runs, so that two brokers never write to one log.
-- `meta.properties` holds the ids of cluster, node and directory (version 1). A directory of another node or version is
-  rejected and not overwritten; so is one of another cluster, if a cluster id is given.
+- `meta.properties` has the ids of cluster, node and directory (version 1). If it has another node id or version, or
+  another cluster id than the given one, the directory is rejected and stays unchanged.
 """
 
 import fcntl
@@ -22,10 +22,11 @@ _VERSION = "1"
 
 
 class LogDirectory:
-    """A data directory that is locked by this process.
+    """A log directory that is locked by this process.
 
     `cluster_id` and `directory_id` come from `meta.properties`, which the first start writes.
 
+    :param cluster_id: expected cluster id; null if any cluster id is valid.
     :raises ServerError: the directory is locked by another broker, belongs to another node or cluster, or cannot be
         used.
     """
@@ -38,7 +39,7 @@ class LogDirectory:
             self.disk = FileDisk(path)
             self.cluster_id, self.directory_id = self._identify(node_id, cluster_id)
         except OSError as error:
-            raise ServerError(f"cannot use the data directory {path}: {error.strerror or error}") from error
+            raise ServerError(f"cannot use the log directory {path}: {error.strerror or error}") from error
 
     def _take_lock(self) -> int:
         descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -46,7 +47,7 @@ class LogDirectory:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise ServerError(f"the data directory {self.path} is in use by another broker") from None
+            raise ServerError(f"the log directory {self.path} is in use by another broker") from None
         return descriptor
 
     def _identify(self, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:

@@ -2,10 +2,10 @@
 
 Follows: kafka.server.KafkaRaftServer.
 
-SIGTERM, SIGINT, or the end of standard input with `--exit-with-stdin`, starts a clean shutdown: the broker and the
-controller resign their leaderships, and the logs are closed. The time of a shutdown is bounded, so that no node waits
-indefinitely for an unavailable quorum. After a second signal, the logs are closed and the process ends without waiting.
-After any other end of the process, the next start recovers the directory.
+A clean shutdown starts at SIGTERM, at SIGINT, or, with `--exit-with-stdin`, at the end of standard input. The broker
+and the controller resign their leaderships, and the logs are closed. The time of a shutdown is bounded, so that no node
+waits indefinitely for an unavailable quorum. At a second signal, the logs are closed and the process ends at once. If
+the process ends in any other way, the next start recovers the logs.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ async def _run(options: Options) -> None:
 
 
 def _bound(options: Options, endpoints: Sequence[Endpoint], controller_listener: str) -> dict[str, str]:
-    """Return the properties with the bound ports. Without `controller.quorum.voters` the node is the only voter."""
+    """Return the properties with the bound ports. The node is the only voter unless the properties have the voters."""
     properties = {
         **options.properties,
         "node.id": str(options.node_id),
@@ -115,9 +115,9 @@ def _open_node(
             now=clocks.read(),
         )
     except OSError as error:
-        raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
+        raise ServerError(f"cannot open the log directory {directory.path}: {error.strerror or error}") from error
     except (MetadataFaultError, QuorumStateFileError) as error:
-        raise ServerError(f"the data directory {directory.path} belongs to another broker: {error}") from error
+        raise ServerError(f"the log directory {directory.path} is damaged or from another broker: {error}") from error
 
 
 class _Process:
@@ -165,8 +165,8 @@ class _Process:
             self._serving = asyncio.get_running_loop().create_task(self._serve())
         elif self._is_open and not self._is_ready and self._node.is_ready:
             self._is_ready = True
-            where = self._listeners.endpoints[0]
-            print(f"ready {where.host}:{where.port}", flush=True)  # noqa: T201 - the parent process reads it
+            first = self._listeners.endpoints[0]
+            print(f"ready {first.host}:{first.port}", flush=True)  # noqa: T201 - the parent process reads it
 
     async def _serve(self) -> None:
         await self._listeners.accept(controller=False)

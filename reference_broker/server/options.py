@@ -3,8 +3,8 @@
     python -m reference_broker.server --node-id 1 --data DIR --set listeners=CLIENT://127.0.0.1:9092,CONTROLLER://…
         --set controller.quorum.voters=1@b1:9093,… --set process.roles=broker,controller …
 
-`--listener HOST:PORT` configures a cluster of one node: a listener for clients at this address, one for the controller
-on any free port of the same host, and one replica of `__consumer_offsets`, as in Kafka's `server.properties`.
+`--listener HOST:PORT` configures a cluster of one node: a listener for clients at this address, and a listener for the
+controller on any free port of the same host. As in Kafka's `server.properties`, `__consumer_offsets` has one replica.
 """
 
 import argparse
@@ -23,6 +23,10 @@ from reference_broker.server.errors import UsageError
 class Options:
     """Options of a node.
 
+    :param data: the log directory.
+    :param hosts_file: null to resolve host names with the system only.
+    :param clock_file: null to use the clocks of the machine.
+    :param cluster_id: null to use the id in the log directory, or to generate one at the first start.
     :param properties: the given broker properties of Kafka that this broker implements.
     :param ignored: names of the given properties that this broker does not implement.
     """

@@ -3,9 +3,9 @@
 Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
-- A host name is resolved at each connect, with the hosts file, because a test may change its address.
+- A host name is resolved at each connect, with the hosts file, because a test may change the address of a name.
 - If a connection fails or breaks, the channel is reported as lost at once (`on_lost`). This module does not retry. The
-  sender of the request backs off and sends again, which opens a new connection.
+  sender of the request sends it again after a backoff, which opens a new connection.
 """
 
 import asyncio

@@ -1,9 +1,12 @@
 """Imperative shell around the core: executes effects, sets the timer, and reads the clocks.
 
-Rules of this file: it makes no decision about Kafka. A failed disk, an invalid quorum state, a metadata fault or a
-failed registration ends the node (`failed`), as in Kafka. Any other exception is a bug and is printed on standard
-error. If it occurs in the handler of a request or response, only the connection is closed. If it occurs at the
-beginning of a shutdown, the node ends. If it occurs in a timer or a write, the node continues.
+Rules of this file:
+- It makes no decision about Kafka's behaviour.
+- A failed disk, an invalid quorum state, a metadata fault or a failed registration ends the node (`failed`), as in
+  Kafka.
+- Any other exception is a bug and is printed on standard error. The consequence depends on the event. A request or a
+  response: its connection is closed. The beginning of a shutdown: the node ends. A timer, a write or a lost connection:
+  the node continues.
 """
 
 import asyncio
@@ -132,8 +135,10 @@ class Shell:
     def _proceed(self, current: Incoming | None) -> None:
         """Execute the effects of the core, and schedule its pending work.
 
-        After a response, the next request of its connection is scheduled, except for `current`: there the caller
-        handles the next request.
+        After a response, the next request of its connection is scheduled.
+
+        :param current: the connection whose request caused the effects; it handles its next request itself. Null for
+            any other event.
         """
         for effect in self.node.take_effects():
             match effect:
@@ -170,7 +175,7 @@ class Shell:
             self._timer.cancel()
 
     def note(self, text: str) -> None:
-        """Write a line to the node's log."""
+        """Write a line to standard error."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log of this process
 
     def _set_timer(self) -> None:

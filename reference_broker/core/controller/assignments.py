@@ -14,9 +14,9 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 
 def check_assignment(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None = None) -> None:
-    """Check that replicas are distinct registered brokers, and that their number is the replication factor, if given.
+    """Raise `ControllerError` with INVALID_REPLICA_ASSIGNMENT unless the replicas are distinct, registered brokers.
 
-    Raises `ControllerError` with INVALID_REPLICA_ASSIGNMENT.
+    :param replication_factor: required number of replicas; if it is null, any number except 0 is valid.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")

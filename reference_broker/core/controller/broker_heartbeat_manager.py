@@ -9,13 +9,14 @@ Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631, KIP-841).
 | unfenced               | to be fenced   |                                          | fenced                 |
 | unfenced               | to shut down   | it leads partitions                      | in controlled shutdown |
 | unfenced               | to shut down   | it leads none                            | shut down now          |
-| in controlled shutdown |                | it leads none, and others have caught up | shut down now          |
+| in controlled shutdown | anything       | it leads none, and others have caught up | shut down now          |
 
-`TRANSITIONS` is that table. An unfenced broker that requests both to be fenced and to shut down is shut down at once.
-The others have caught up when every unfenced broker that is not in controlled shutdown has applied the records that
-moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has no
-session. A controller that becomes active starts a new session for every unfenced broker, since earlier heartbeats went
-to its predecessor.
+`TRANSITIONS` has these transitions, and those that keep the state. An unfenced broker that requests both to be fenced
+and to shut down is shut down at once. The other brokers have caught up when each of them has applied the records that
+moved the leaderships away from this broker. Brokers that are fenced or in controlled shutdown do not count.
+
+A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has no session. A controller that
+becomes active starts a new session for every unfenced broker, since earlier heartbeats went to its predecessor.
 
 Difference from Kafka 4: in Kafka 4, a broker that was shut down cleanly keeps its session until the timeout, and cannot
 register again before that. Here, as in Kafka 3, the session ends when the broker is fenced.
@@ -29,6 +30,7 @@ from reference_broker.core.clock import Now
 from reference_broker.protocol.metadata_records import RegisterBrokerRecord
 
 _NEVER = -1
+"""Offset before the first heartbeat, or before a controlled shutdown."""
 
 
 class BrokerControlState(Enum):
@@ -50,7 +52,7 @@ class DesiredState(Enum):
 
 
 class Condition(Enum):
-    """Condition of a transition."""
+    """Condition of a transition. `CAUGHT_UP`: the broker has applied its own registration."""
 
     ALWAYS = auto()
     CAUGHT_UP = auto()
@@ -78,7 +80,7 @@ TRANSITIONS: dict[tuple[BrokerControlState, DesiredState], tuple[tuple[Condition
         for desired in DesiredState
     },
 }
-"""By present and desired state: conditions in the order of evaluation, each with its next state."""
+"""Conditions with next states, by present and desired state. The first condition that is met determines the state."""
 
 
 @dataclass(slots=True)
@@ -147,9 +149,9 @@ class BrokerHeartbeatManager:
         session.metadata_offset = metadata_offset
 
     def maybe_update_controlled_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """Store the offset of the last record written when a controlled shutdown began, unless one is stored already.
+        """Store the offset up to which the other brokers must apply the metadata, unless it is stored already.
 
-        The other brokers have caught up when they have applied the metadata up to this offset.
+        :param offset: offset of the last metadata record when the controlled shutdown begins.
         """
         session = self._sessions[broker_id]
         if session.controlled_shutdown_offset == _NEVER:

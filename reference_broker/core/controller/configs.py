@@ -70,7 +70,10 @@ def apply_changes(
 
 
 def replace_properties(new: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the new value of each property if `new` replaces all properties; the others become null."""
+    """Return the new value of each property; null for a present property that `new` does not contain.
+
+    :param properties: the present properties of the resource.
+    """
     return {**new, **{name: None for name in properties if name not in new}}
 
 
@@ -79,7 +82,8 @@ def config_records(
 ) -> list[ConfigRecord]:
     """Return the records that set these values of an existing resource. Raises `ControllerError`.
 
-    :param configuration: configuration of the controller's node, for the topic properties that are not set.
+    :param values: the new value of each changed property; null deletes the property.
+    :param configuration: configuration of the controller's node, which has the defaults of topic properties.
     """
     before = image.overrides(resource.type, resource.name)
     if any(value is not None and len(value) > _VALUE_SIZE_MAX for value in values.values()):

@@ -3,12 +3,12 @@
 Follows: org.apache.kafka.controller.QuorumController (KIP-500, KIP-631).
 
 Rules of this package:
-- A decision is a function of an image and a request. It returns records and a response, as Kafka's `ControllerResult`
-  does, and changes nothing.
+- A decision consists of records and a response, like Kafka's `ControllerResult`. It is computed from an image and a
+  request. The computation changes neither of them.
 - Checks come in Kafka's order, since the first one that fails determines the error.
 - Records are applied to the controller's own image at once, before they are committed, so that the next decision
   uses them. A response is sent when all records that it depends on are committed, even if the decision itself has no
-  records. So uncommitted metadata is never visible outside the controller.
+  records. So a response contains no uncommitted metadata. As in Kafka, an error of a whole request is sent at once.
 - A controller is active in one epoch of the quorum. When that epoch ends, the image is discarded with all uncommitted
   changes, and waiting requests fail with NOT_CONTROLLER.
 
@@ -37,6 +37,7 @@ from reference_broker.protocol.metadata_records import MetadataRecord
 from reference_broker.protocol.steps import ELEMENTS_PER_STEP, Steps, finish
 
 CommitHandler = Callable[[Now], None]
+"""Called when records are committed."""
 MAX_RECORDS_PER_USER_OP = 10_000
 """Maximum number of records that one request may write, as `QuorumController.MAX_RECORDS_PER_USER_OP`."""
 TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
@@ -102,7 +103,7 @@ class Controller:
     def activate(self, epoch: int, image: MetadataImage, now: Now) -> None:
         """Become active: this node leads the quorum in an epoch, and the log before this epoch is committed.
 
-        :param image: the committed state; the controller takes ownership of it.
+        :param image: the committed state; the controller applies its records to this object.
         """
         self._epoch = epoch
         self.runtime.trace(ControllerActivated(epoch))
@@ -191,11 +192,14 @@ def require_active(handle: Handle) -> Handle:
 Decision = tuple[Sequence[MetadataRecord], Any]
 """Records and response of a request."""
 Decide = Callable[[Controller, Request], Steps[Decision]]
-"""Decides about a request in steps, and changes nothing. Raises `ControllerError`."""
+"""Function that computes the decision on a request in steps, and changes nothing. Raises `ControllerError`."""
 
 
 def decide_in_steps(decide: Decide) -> Handle:
-    """Return a handler that decides in steps, and again in one step if the image has changed in between."""
+    """Return a handler that computes the decision in steps.
+
+    If the image has changed since the first step, the decision is computed again, in one step.
+    """
 
     @wraps(decide)
     def handle(controller: Controller, request: Request, now: Now) -> Any:

@@ -2,19 +2,22 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841, KIP-858).
 
-| event                                 | partitions                      | election                                   |
-|---------------------------------------|---------------------------------|--------------------------------------------|
-| a broker is fenced or shuts down      | those that have it in the ISR   | from the ISR, without this broker          |
-| a broker is unfenced                  | those without a leader          | from the ISR, with this broker             |
-| ElectLeaders, preferred               | those in the request            | the first replica, if it is in the ISR     |
-| ElectLeaders, unclean                 | requested, without a leader     | any replica, if no ISR member can lead     |
-| `leader.imbalance.check.interval…`    | not led by the first replica    | the first replica, if it is in the ISR     |
-| `unclean.leader.election.enable` set, | those without a leader          | any replica, if no ISR member can lead     |
-|  and every `unclean.…interval.ms`     |                                 |                                            |
+| event                              | partitions                       | new leader                                  |
+|------------------------------------|----------------------------------|---------------------------------------------|
+| a broker is fenced or shuts down   | with this broker in the ISR      | from the ISR, without this broker           |
+| a broker is unfenced               | without a leader                 | from the ISR, with this broker              |
+| ElectLeaders, preferred            | requested                        | the first replica, if it is in the ISR      |
+| ElectLeaders, unclean              | requested, without a leader      | any replica, if no ISR member can lead      |
+| timer of preferred elections       | not led by the first replica     | the first replica, if it is in the ISR      |
+| timer of unclean elections         | without a leader                 | any replica, if no ISR member can lead      |
 
-If `unclean.leader.election.enable` is true for the topic, the first two events may elect uncleanly too. A broker may
-lead if it is registered, neither fenced nor in controlled shutdown (KIP-841), and the partition's directory on it is
-online (KIP-858).
+The timers are in `periodic_tasks`. The election of the last row also occurs when `unclean.leader.election.enable` is
+changed. It is limited to topics for which this property is true. For these topics, the first two events may elect
+uncleanly too. If a broker is unregistered, or registers with a new incarnation, its partitions change as if it were
+fenced.
+
+A broker may lead if it is registered, and is neither fenced nor in controlled shutdown (KIP-841). Moreover, the
+replica's log directory must be online (KIP-858).
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,6 +48,7 @@ class Elections:
     """Leader elections that are computed from one metadata image.
 
     :param configuration: configuration of the controller's node, for properties that the image does not set.
+    :param node_id: id of the controller's node, whose dynamic properties count.
     """
 
     image: MetadataImage
@@ -80,9 +84,10 @@ class Elections:
         return Candidates(is_acceptable, lambda broker_id: log_directory(self.image, broker_id))
 
     def _is_directory_online(self, partition: PartitionRecord, broker_id: int) -> bool:
-        """Whether a registered broker may have the replica (`DirectoryId.isOnline`).
+        """Whether the log directory of a replica on a registered broker is online (`DirectoryId.isOnline`).
 
-        The reserved id MIGRATING is null here, as in kio. LOST needs no rule: no broker can register it.
+        An unknown directory counts as online: `UNASSIGNED`, or Kafka's MIGRATING, which is null in kio. Kafka's LOST is
+        never online, because no broker can register this id.
         """
         directories = dict(zip(partition.replicas, partition.directories, strict=True))
         directory = directories.get(broker_id, UNASSIGNED)

@@ -1,6 +1,6 @@
 """Error responses of the controller, as `AbstractRequest.getErrorResponse` makes them.
 
-Most responses have a top-level error code. In the other responses, each requested element has the error. Responses to
+A response has either a top-level error code or an error code for each requested element. Only the responses to
 ElectLeaders and AlterPartitionReassignments have both.
 """
 
@@ -17,7 +17,11 @@ def error_response(request: Request, code: ErrorCode, message: str | None = None
 
 
 def _top_level(response: str, **rest: Any) -> Callable[[Request, ErrorCode, str | None], Any]:
-    """Return a function that makes a response with a top-level error code."""
+    """Return a function that makes a response with a top-level error code.
+
+    :param response: name of the response class.
+    :param rest: values of the other required fields.
+    """
 
     def make_response(request: Request, code: ErrorCode, message: str | None) -> Any:
         return getattr(request.replies, response)(error_code=code, error_message=message, **rest)

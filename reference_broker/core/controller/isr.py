@@ -13,10 +13,10 @@ The checks of one partition, in the order of `validateAlterPartitionData`:
 | the sender is not the leader                                                | INVALID_REQUEST(42)              |
 | the partition epoch is older than the controller's                          | INVALID_UPDATE_VERSION(95)       |
 | the ISR is empty, has duplicates or non-replicas, or lacks the leader       | INVALID_REQUEST(42)              |
-| RECOVERING is proposed with several ISR members, or for a RECOVERED leader  | INVALID_REQUEST(42)              |
+| the state is RECOVERING with several members, or after RECOVERED            | INVALID_REQUEST(42)              |
 | a member is unregistered, fenced, shutting down or has another broker epoch | INELIGIBLE_REPLICA(107)          |
 
-A change that completes a reassignment may change the leader. It is applied, and the response is
+If a change completes a reassignment, it may also change the leader. Then the change is applied, but the response is
 NEW_LEADER_ELECTED(108).
 """
 
@@ -62,7 +62,7 @@ class AlterPartitionResult:
     """Result of a proposal.
 
     :param partition: the partition after the change; null with an error.
-    :param change: the record of the change; null if nothing changes. NEW_LEADER_ELECTED has a change too.
+    :param change: the record of the change; null if nothing changes, or with an error other than NEW_LEADER_ELECTED.
     """
 
     code: ErrorCode
@@ -71,7 +71,11 @@ class AlterPartitionResult:
 
 
 def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]:
-    """Yield the partition index and the proposal of each element (kio's PartitionData)."""
+    """Yield the partition index and the proposal of each element.
+
+    :param broker_id: the broker that sent the request.
+    :param partitions: kio's PartitionData of an AlterPartition request.
+    """
     for data in partitions:
         if hasattr(data, "new_isr_with_epochs"):
             isr = tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs)

@@ -8,15 +8,15 @@ changes. In this order:
 1. A reassignment whose target replicas are all in sync is completed: removing and adding replicas become empty.
 2. A leader is elected. The present leader stays if it is in the requested ISR and acceptable; otherwise the first
    acceptable member of the ISR is elected, in replica order. `PREFERRED` tries the first replica before all others.
-   If no member of the ISR is acceptable, `UNCLEAN` elects any acceptable replica. The ISR then has only this replica,
-   and the recovery state is RECOVERING.
-3. The ISR becomes the requested ISR, unless that is empty. While a partition has no leader, the last member of the ISR
-   stays in it, since only this member has all committed records. This is Kafka's behaviour without KIP-966. In a log
-   that Kafka has written with KIP-966, the ISR may be empty; the eligible leader replicas then take its place.
+   If no member of the ISR is acceptable, `UNCLEAN` elects the first acceptable replica. The ISR then has only this
+   replica, and the recovery state is RECOVERING.
+3. The ISR becomes the requested ISR. If the requested ISR is empty, the present ISR stays, because its last member has
+   all committed records. This is Kafka's behaviour without KIP-966. Kafka with KIP-966 may have written an empty ISR;
+   the eligible leader replicas then take its place.
 
 Epochs (`image.changed`): the partition epoch grows with every record. The leader epoch grows with every record that
-sets a leader: a new one, "none", or the same one when replicas were removed. It does not grow when the ISR shrinks
-(KAFKA-15021, since metadata version 3.6).
+sets a leader: a new leader, `NO_LEADER`, or the same leader when replicas were removed. The leader epoch does not grow
+when the ISR shrinks (KAFKA-15021, since metadata version 3.6).
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,8 @@ class LeaderRecoveryState(IntEnum):
 class RequestedChange:
     """Requested values of a partition's fields; null keeps the present value.
 
-    :param directories: directories of replicas that have moved, by broker.
+    :param directories: new directories of replicas, by broker id; the directories of other replicas stay.
+    :param election: rule of the election, if a leader must be elected.
     """
 
     isr: Replicas | None = None
@@ -109,8 +110,8 @@ def partition_change(
         removing_replicas=_unless_same(target.removing, partition.removing_replicas),
         adding_replicas=_unless_same(target.adding, partition.adding_replicas),
     )
-    nothing = PartitionChangeRecord(partition_id=partition.partition_id, topic_id=partition.topic_id)
-    return None if record == nothing else record
+    without_change = PartitionChangeRecord(partition_id=partition.partition_id, topic_id=partition.topic_id)
+    return None if record == without_change else record
 
 
 def is_reassigning(partition: PartitionRecord) -> bool:
@@ -128,9 +129,9 @@ def _target(partition: PartitionRecord, requested: RequestedChange) -> _Target:
 
 
 def _with_reassignment_completed(target: _Target) -> _Target:
-    """Return the target without the reassignment, if the reassignment is complete: all remaining replicas are in sync.
+    """Complete the reassignment if all replicas are in sync, except for those that it removes.
 
-    Otherwise return the target as it is.
+    Otherwise return the target unchanged.
     """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)

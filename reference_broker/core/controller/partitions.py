@@ -18,7 +18,8 @@ def add_partitions(
 ) -> list[MetadataRecord]:
     """Return the records that increase a topic's partitions to `count`. Raises `ControllerError`.
 
-    :param assignments: the replicas of each new partition; null to have them placed.
+    :param name: name of the topic.
+    :param assignments: the replicas of each new partition; null if the controller places the replicas.
     """
     topic = image.topics.get(name)
     if topic is None:

@@ -2,14 +2,15 @@
 
 Follows: org.apache.kafka.controller.PeriodicTaskControlManager, org.apache.kafka.controller.QuorumController (KIP-835).
 
-| task                               | when                                                                       |
-|------------------------------------|----------------------------------------------------------------------------|
-| `maybeFenceStaleBroker`            | `broker.session.timeout.ms` after the last heartbeat                       |
-| `maybeBalancePartitionLeaders`     | every `leader.imbalance.check.interval.seconds`, if                        |
-|                                    | `auto.leader.rebalance.enable`                                             |
-| `electUnclean`                     | every `unclean.leader.election.interval.ms`, and when a configuration      |
-|                                    | record changes `unclean.leader.election.enable`                            |
-| `writeNoOpRecord` (KIP-835)        | every `metadata.max.idle.interval.ms`, if that is not 0                    |
+| task                           | when                                                                                |
+|--------------------------------|-------------------------------------------------------------------------------------|
+| `electUnclean`                 | every `unclean.leader.election.interval.ms`                                         |
+| `maybeBalancePartitionLeaders` | every `leader.imbalance.check.interval.seconds`                                     |
+| `writeNoOpRecord` (KIP-835)    | every `metadata.max.idle.interval.ms`, unless that is 0                             |
+| `maybeFenceStaleBroker`        | when a broker's last heartbeat is more than `broker.session.timeout.ms` ago         |
+
+`electUnclean` also runs when a record sets or deletes `unclean.leader.election.enable`. `maybeBalancePartitionLeaders`
+runs only if `auto.leader.rebalance.enable` is true.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +26,12 @@ from reference_broker.core.timers import Timer
 from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRecord, NoOpRecord
 
 _LATE_MS = 250
+"""Delay from which a check for expired sessions is late. Heartbeats may then be waiting too, so no session expires."""
 _GRACE_MS = 250
-"""Delay of a second check if the first one was late, so that the node first handles the heartbeats that are waiting."""
+"""Delay of the second check after a late one. The node handles the waiting heartbeats in this time."""
 
 Decide = Callable[[], Sequence[MetadataRecord]]
+"""Returns the records that a task writes; none if there is nothing to change."""
 
 
 class ControllerState(Protocol):
@@ -77,7 +80,10 @@ class PeriodicTasks:
         self._timers.clear()
 
     def schedule_session_expiry(self, now: Now) -> None:
-        """Schedule the earliest session expiry; to be called whenever a session starts."""
+        """Schedule the check for expired sessions at the earliest expiry, unless it is scheduled already.
+
+        This must be called whenever a session starts.
+        """
         next_check_time_ms = self._controller.heartbeat_manager.next_check_time_ms
         if "session" not in self._timers and next_check_time_ms is not None:
             self._schedule_session_expiry_at(next_check_time_ms)

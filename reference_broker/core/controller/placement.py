@@ -3,12 +3,12 @@
 Follows: org.apache.kafka.metadata.placement.StripedReplicaPlacer.
 
 Goals in order of priority: replicas are spread over racks; they are spread over brokers; unfenced brokers come before
-fenced ones. Two rules always hold: no broker has two replicas of a partition, and the first replica, which will lead,
-is not fenced.
+fenced brokers. Two rules always hold: no broker has two replicas of a partition, and the first replica, which will
+lead, is on an unfenced broker.
 
-Each partition is one round. Within a round, racks take turns, and so do the brokers within a rack. Each round starts
-with the next rack, and in each rack with the next broker. After every n rounds, where n is the number of unfenced
-brokers, all orders are shuffled, so that the stripes do not repeat.
+Each partition is placed in one round. Within a round, racks take turns, and so do the brokers of a rack. Each round
+starts with the next rack, and in each rack with the next broker. If there are n > 1 unfenced brokers, the orders of
+racks and brokers are shuffled after every n rounds. So the stripes do not repeat.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,6 +21,7 @@ from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.protocol.errors import ErrorCode
 
 RandomBelow = Callable[[int], int]
+"""Returns a random number that is at least 0 and below the argument."""
 _T = TypeVar("_T")
 UNASSIGNED = UUID(int=1)
 """Directory id of a replica whose broker has not chosen a directory yet (KIP-858)."""
@@ -145,18 +146,18 @@ class _RackList:
         return [broker_list for rack in self._racks for broker_list in rack.broker_lists()]
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
-        """Return the replicas of one round: an unfenced leader on the first possible rack, the others rack by rack."""
+        """Return the replicas of one round: the leader on the first rack with an unfenced broker, the rest in turn."""
         self._round += 1
         racks = self._racks[self._first :] + self._racks[: self._first]
         self._first = (self._first + 1) % len(self._racks)
         leaders = ((rack, broker) for rack in racks if (broker := rack.unfenced.take(self._round)) is not None)
         leader_rack, leader = next(leaders)
         replicas = [leader]
-        had_its_turn: _Rack | None = leader_rack
+        rack_to_skip: _Rack | None = leader_rack  # the leader was this rack's turn in the first pass
         while len(replicas) < replication_factor:
             for rack in racks:
-                if rack is had_its_turn:
-                    had_its_turn = None
+                if rack is rack_to_skip:
+                    rack_to_skip = None
                 elif (broker := rack.take(self._round)) is not None:
                     replicas.append(broker)
                     if len(replicas) == replication_factor:

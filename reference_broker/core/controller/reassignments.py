@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.controller.PartitionReassignmentReplicas (KIP-455, KIP-860).
 
 During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes the
-reassignment when all replicas of the target are in sync: perhaps at once, if replicas are only removed or reordered.
+reassignment when all replicas of the target are in sync. If no replica is added, this may be the case at once.
 
 A new reassignment may replace an ongoing one. The replicas that the old one added are then removed, unless the new
 target contains them. A cancellation removes the replicas that the reassignment added. If the ISR has no other members,
@@ -33,8 +33,8 @@ class Reassignment:
     """The requested reassignment of one partition.
 
     :param replicas: the target; null cancels the ongoing reassignment.
-    :param keep_replication_factor: whether the target must have the present number of replicas, not counting those that
-        an ongoing reassignment removes (KIP-860).
+    :param keep_replication_factor: whether the target must have the present number of replicas (KIP-860). Replicas that
+        an ongoing reassignment removes do not count.
     """
 
     topic: str
@@ -109,11 +109,11 @@ def _cancel_partition_reassignment(
     return RequestedChange(isr=isr, replicas=replicas, removing=(), adding=(), election=election)
 
 
-def _check_replication_factor(partition: PartitionRecord, target: int) -> None:
-    """Reject a target of another size than the present replicas, not counting those that are being removed."""
+def _check_replication_factor(partition: PartitionRecord, replication_factor: int) -> None:
+    """Reject another replication factor than the present one. Replicas that are being removed do not count."""
     current = len(partition.replicas) - len(partition.removing_replicas)
-    if target != current:
-        message = f"The replication factor is changed from {current} to {target}"
+    if replication_factor != current:
+        message = f"The replication factor is changed from {current} to {replication_factor}"
         raise ControllerError(ErrorCode.invalid_replication_factor, message)
 
 

@@ -10,12 +10,12 @@ Checks of `registerBroker`, in Kafka's order:
 | another incarnation with this id has a valid session                       | DUPLICATE_BROKER_REGISTRATION(101)   |
 | the broker still uses ZooKeeper                                            | BROKER_ID_NOT_REGISTERED(102)        |
 | directory ids are missing, reserved, repeated or used by another broker    | INVALID_REGISTRATION(119)            |
-| a finalized feature level is outside the supported range                   | UNSUPPORTED_VERSION(35)              |
-| `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
+| the broker's range for a feature does not have the finalized level         | UNSUPPORTED_VERSION(35)              |
+| the request has no range for `metadata.version`                            | INVALID_REGISTRATION(119)            |
 
-A new incarnation starts fenced. Its epoch is the offset of the first record that the registration appends. Because a
-new incarnation may have lost data, its broker is removed from every ISR that has other members. If the same incarnation
-registers again, epoch and state are kept.
+A new incarnation starts fenced. Its broker epoch is the offset of the first record that the registration appends. A new
+incarnation may have lost data. Therefore the broker is removed from every ISR that has other members. If the same
+incarnation registers again, its epoch and state do not change.
 """
 
 from typing import Any
@@ -45,14 +45,14 @@ def register_broker(
 
     :param registration: kio's BrokerRegistrationRequest.
     :param has_session: whether the broker with this id has a valid session.
-    :param next_offset: offset of the first record.
+    :param next_offset: offset of the first of the returned records; the epoch of a new incarnation.
     """
     existing = elections.image.brokers.get(registration.broker_id)
-    is_same = existing is not None and existing.incarnation_id == registration.incarnation_id
+    is_same_incarnation = existing is not None and existing.incarnation_id == registration.incarnation_id
     if registration.cluster_id != cluster_id:
         message = f"Expected cluster ID {cluster_id}, but got cluster ID {registration.cluster_id}"
         raise ControllerError(ErrorCode.inconsistent_cluster_id, message)
-    if has_session and not is_same:
+    if has_session and not is_same_incarnation:
         message = "Another broker is registered with that broker id."
         raise ControllerError(ErrorCode.duplicate_broker_registration, message)
     if getattr(registration, "is_migrating_zk_broker", False):
@@ -64,15 +64,15 @@ def register_broker(
     record = RegisterBrokerRecord(
         broker_id=registration.broker_id,
         incarnation_id=registration.incarnation_id,
-        broker_epoch=existing.broker_epoch if existing and is_same else next_offset,
+        broker_epoch=existing.broker_epoch if existing and is_same_incarnation else next_offset,
         end_points=_endpoints(registration.listeners),
         features=_features(registration.features),
         rack=registration.rack,
-        fenced=existing.fenced if existing and is_same else True,
-        in_controlled_shutdown=existing.in_controlled_shutdown if existing and is_same else False,
+        fenced=existing.fenced if existing and is_same_incarnation else True,
+        in_controlled_shutdown=existing.in_controlled_shutdown if existing and is_same_incarnation else False,
         log_dirs=tuple(log_dirs),
     )
-    removals = [] if is_same else elections.remove_from_isrs(registration.broker_id)
+    removals = [] if is_same_incarnation else elections.remove_from_isrs(registration.broker_id)
     return [*removals, record], record
 
 

@@ -29,7 +29,10 @@ USE_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A requested topic. `assignments` has partition indexes with replicas; empty if the controller places replicas."""
+    """A requested topic.
+
+    :param assignments: pairs of a partition index and its replicas; empty if the controller places the replicas.
+    """
 
     name: str
     num_partitions: int = USE_DEFAULT
@@ -128,10 +131,10 @@ def _placed_replicas(image: MetadataImage, topic: NewTopic, context: CreationCon
     if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise ControllerError(ErrorCode.invalid_partitions, message)
-    default = context.configuration.integer
+    configured = context.configuration.integer
     count, factor = topic.num_partitions, topic.replication_factor
-    num_partitions = default("num.partitions") if count == USE_DEFAULT else count
-    replication_factor = default("default.replication.factor") if factor == USE_DEFAULT else factor
+    num_partitions = configured("num.partitions") if count == USE_DEFAULT else count
+    replication_factor = configured("default.replication.factor") if factor == USE_DEFAULT else factor
     try:
         return place_replicas(usable_brokers(image), num_partitions, replication_factor, context.random_below)
     except ControllerError as error:

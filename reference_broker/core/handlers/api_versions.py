@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.server.DefaultApiVersionManager (KIP-35, KIP-511, KIP-584).
 
 - The response lists every API with its lowest and highest version (KIP-35).
-- From version 3 a client sends the name and version of its software; if one of them is not valid in a metric name, the
+- From version 3 a client sends the name and version of its software. If one of them does not match `_SOFTWARE`, the
   response is INVALID_REQUEST(42) with an empty list (KIP-511).
 - Unsupported version: a version 0 response with UNSUPPORTED_VERSION(35) that lists only ApiVersions (KIP-511).
 - The only supported feature is `metadata.version` (KIP-584).
@@ -54,7 +54,10 @@ def handler(ranges: Mapping[int, tuple[int, int]]) -> Handler:
 
 
 def unsupported_version(new: Replies, own_range: tuple[int, int]) -> Any:
-    """Return the version 0 response to an unsupported version."""
+    """Return the version 0 response to an unsupported version.
+
+    :param own_range: supported versions of ApiVersions.
+    """
     return new.ApiVersionsResponse(
         error_code=ErrorCode.unsupported_version, api_keys=_api_keys(new, {API_VERSIONS: own_range})
     )

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.metadata.KRaftMetadataCache (KIP-430, KIP-590).
 
-A broker is listed if it is not fenced and has that listener. As in Kafka, the leader of a partition is returned even if
-it is fenced.
+A broker is alive for these clients if it is not fenced and has their listener. As in Kafka, a partition's leader is
+returned even if its broker is fenced.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from reference_broker.protocol.metadata_records import NO_LEADER, PartitionRecor
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _CLUSTER_ACTION = range(3, 10)
 _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 10, 11, 12
+"""Codes of `AclOperation`."""
 
 
 def _bits(*operations: int) -> int:
@@ -20,12 +21,12 @@ def _bits(*operations: int) -> int:
 
 
 TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-"""All operations on a topic, as the bit set of `AclOperation` in Metadata (KIP-430)."""
+"""All operations on a topic, as a bit set for responses (KIP-430)."""
 
 CLUSTER_OPERATIONS = _bits(
     _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
 )
-"""All operations on the cluster, in the same form."""
+"""All operations on the cluster, as a bit set for responses (KIP-430)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition; `leader` is -1 if it has none, or if the leader lacks the client's listener.
+    """A partition; `leader` is -1 if there is no leader, or if the leader lacks the client's listener.
 
     :param leader_registered: whether the leader is a registered broker, with or without the listener.
     :param offline: replicas on brokers that are fenced, unregistered, or without the listener.
@@ -54,7 +55,10 @@ class PartitionView:
 
 
 class ClusterView:
-    """The cluster as seen by clients of a listener."""
+    """The cluster as seen by clients of a listener.
+
+    :param listener: name of the listener.
+    """
 
     def __init__(self, image: MetadataImage, listener: str) -> None:
         self.image = image
@@ -63,13 +67,16 @@ class ClusterView:
         self._alive = frozenset(view.node_id for view in self._brokers.values() if not view.fenced)
 
     def brokers(self, *, with_fenced: bool = False) -> list[BrokerView]:
-        """Return the brokers that have the listener, in order of ids; fenced ones only if `with_fenced` is true."""
+        """Return the brokers that have the listener, in order of ids.
+
+        :param with_fenced: whether fenced brokers are included.
+        """
         return [view for view in self._brokers.values() if with_fenced or not view.fenced]
 
     def controller(self, own_id: int) -> int:
-        """Return the id of a broker that forwards to the controller (KIP-590); -1 if no broker is listed.
+        """Return the id of a broker that forwards to the controller (KIP-590); -1 if no broker is alive.
 
-        The result is this broker if it is listed, otherwise the listed broker with the lowest id.
+        The result is `own_id` if this broker is alive, otherwise the lowest id of a broker that is alive.
         """
         return own_id if own_id in self._alive else min(self._alive, default=-1)
 
@@ -83,7 +90,7 @@ class ClusterView:
         )
 
     def is_alive(self, node_id: int) -> bool:
-        """Whether a broker is listed."""
+        """Whether a broker is not fenced and has the listener."""
         return node_id in self._alive
 
 

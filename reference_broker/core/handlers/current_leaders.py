@@ -19,7 +19,10 @@ class CurrentLeaders:
         self._mentioned: set[int] = set()
 
     def current_leader(self, topic: str, index: int) -> Any:
-        """Return leader and epoch of a partition, from the local replica or else from the metadata; -1 if unknown."""
+        """Return a partition's leader and epoch, and add the leader to `endpoints`. Unknown values are -1.
+
+        The values come from the local replica. If there is none, they come from the metadata.
+        """
         partition = self._broker.replicas.get(topic, index) or self._broker.image.partition(topic, index)
         leader = NO_LEADER if partition is None else partition.leader
         self._mentioned.add(leader)
@@ -28,7 +31,7 @@ class CurrentLeaders:
         )
 
     def endpoints(self) -> tuple[Any, ...]:
-        """Return the endpoints of the mentioned leaders that are not fenced."""
+        """Return the endpoints of the leaders that `current_leader` has returned, except for fenced brokers."""
         new, listener = self._request.replies, self._request.connection.listener
         leaders = (self._broker.image.brokers.get(node_id) for node_id in sorted(self._mentioned))
         return tuple(

@@ -5,8 +5,9 @@ Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
 - Offset -1 is the high watermark. Any other negative offset, and an offset above the high watermark, returns
   OFFSET_OUT_OF_RANGE(1). An offset below the log start offset changes nothing. The response has the low watermark: the
   lowest log start offset of all live replicas.
-- Followers learn the new log start offset by fetching. If a live follower has not done so within the timeout of the
-  request, the error is REQUEST_TIMED_OUT(7); if the broker is no longer the leader, NOT_LEADER_OR_FOLLOWER(6).
+- Followers learn the new log start offset by fetching. If a live follower has not reached it within the timeout of the
+  request, the error is REQUEST_TIMED_OUT(7). If the broker is no longer the leader, the error is
+  NOT_LEADER_OR_FOLLOWER(6). If its replica is removed, the error is UNKNOWN_TOPIC_OR_PARTITION(3).
 - Further errors: POLICY_VIOLATION(44) for a topic without `delete` in its cleanup policy, INVALID_TOPIC_EXCEPTION(17)
   for an internal topic.
 """
@@ -32,7 +33,11 @@ _UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class _Result:
-    """Result of one partition. `required_offset` is null once the result is final."""
+    """Result of one partition.
+
+    :param key: topic name and index of the partition; null if this broker does not have it.
+    :param required_offset: offset that all live replicas must reach; null once the result is final.
+    """
 
     topic: Any
     index: int
@@ -115,7 +120,10 @@ class _DelayedDeleteRecords:
             result.low_watermark, result.required_offset = partition.low_watermark, None
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the request if the results of all partitions are final, or at the deadline."""
+        """Complete the request if all results are final, or at the deadline. Return whether it is completed.
+
+        :param changed_key: the partition that has changed; null at the deadline.
+        """
         if not self.is_settled() and changed_key is not None:
             return False
         for result in self.results:

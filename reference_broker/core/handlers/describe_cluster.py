@@ -2,10 +2,10 @@
 
 Follows: kafka.server.KafkaApis (KIP-700, KIP-919, KIP-1073).
 
-- Brokers have their endpoints on the client's listener. The controller id is the id of a broker that forwards requests
-  to the controller.
-- From version 1 a request has an endpoint type. On a broker's listener, the type of controllers (2) is rejected with
-  MISMATCHED_ENDPOINT_TYPE(114), and an unknown type with UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
+- The response has the brokers with their endpoints on the client's listener. The controller id is the id of a broker
+  that forwards requests to the controller.
+- From version 1 a request has an endpoint type (KIP-919). A broker's listener rejects the type CONTROLLER with
+  MISMATCHED_ENDPOINT_TYPE(114), and an unknown type with UNSUPPORTED_ENDPOINT_TYPE(115).
 - Version 2 can include fenced brokers (KIP-1073).
 """
 
@@ -32,6 +32,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if getattr(request.body, "endpoint_type", EndpointType.BROKER) != EndpointType.BROKER:
         return wrong_endpoint(request, EndpointType.BROKER)
     view = ClusterView(broker.image, request.connection.listener)
+    # The smallest number means that the operations were not requested.
     operations = CLUSTER_OPERATIONS if request.body.include_cluster_authorized_operations else -(2**31)
     return new.DescribeClusterResponse(
         error_code=ErrorCode.none,
@@ -48,7 +49,10 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def wrong_endpoint(request: Request, own: EndpointType) -> Any:
-    """Return the error for an endpoint type other than that of the listener."""
+    """Return the error for a request whose endpoint type is not the type of the listener.
+
+    :param own: type of the listener.
+    """
     wanted = request.body.endpoint_type
     if wanted in set(EndpointType):
         error = ErrorCode.mismatched_endpoint_type

@@ -4,10 +4,12 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
 
 - For a topic, the response has all of Kafka's topic properties. A value is the topic's own (source 1), the broker's
   (2-4) or the default (5). Invalid name: INVALID_TOPIC_EXCEPTION(17). Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3).
-- For the id of this broker, the response has the properties that this broker uses, and all that were set dynamically.
-  Another broker's id: INVALID_REQUEST(42). For the empty id, the response has the dynamic defaults of all brokers.
+- For a broker resource with the id of this broker, the response has the properties that this broker uses, and all that
+  were set dynamically. Another broker's id: INVALID_REQUEST(42). For the empty id, the response has the dynamic
+  defaults of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
-- Synonyms on request: every source that has a value, the effective one first. Version 3 adds types (KIP-569).
+- If a request asks for synonyms, each property has every source with a value, and the effective source is the first
+  (KIP-226). From version 3 each property has its type (KIP-569).
 - A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.
 - An unknown resource type: INVALID_REQUEST(42) for the whole request.
 
@@ -41,7 +43,7 @@ _MALFORMED = (
 _REPEATED = "Each resource must appear at most once."
 
 TopicConfigs = Callable[[tuple[tuple[str, str], ...], frozenset[str]], tuple[Any, ...]]
-"""Takes the overrides of a topic and property names. Returns these properties, or all if no names are given."""
+"""Takes the overrides of a topic, and property names. Returns the properties with these names; all for an empty set."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
@@ -117,7 +119,10 @@ def _topic(broker: Broker, resource: Any, topic_configs: TopicConfigs) -> tuple[
 def _topic_configs(
     broker: Broker, request: Request, overrides: tuple[tuple[str, str], ...], names: frozenset[str]
 ) -> tuple[Any, ...]:
-    """Return the properties with these names, or all. They are the same for all topics with these overrides."""
+    """Return the properties of a topic: those with these names, or all for an empty set.
+
+    Topics with the same overrides share the result, so it is encoded once.
+    """
     configuration = broker.configuration.topic(dict(overrides))
     return SharedArray(
         _entry(

@@ -2,7 +2,7 @@
 
 Follows: kafka.server.ControllerApis (KIP-919).
 
-- A request for the endpoints of brokers (1): MISMATCHED_ENDPOINT_TYPE(114). Any other type:
+- A request with the endpoint type BROKER: MISMATCHED_ENDPOINT_TYPE(114). A request with an unknown type:
   UNSUPPORTED_ENDPOINT_TYPE(115).
 - The controller id is the id of the active controller; -1 if this node does not know it.
 """
@@ -35,5 +35,6 @@ def handle(node: ServingNode, request: Request, now: Now) -> Any:
             )
             for voter in known
         ),
+        # The smallest number means that the operations were not requested.
         cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else -(2**31),
     )

@@ -2,8 +2,8 @@
 
 Follows: kafka.server.ReplicaManager (KIP-113, KIP-827).
 
-- The response has all replicas of this broker, or the requested ones, each with its size and the lag of its log end
-  behind its high watermark. There are no future replicas, since there is only one directory.
+The response has all replicas of this broker, or the requested ones. Each replica has its size, and the lag of its log
+end offset behind its high watermark. There are no future replicas, since there is only one directory.
 
 Gaps: total and usable bytes of the volume (version 4, KIP-827) are -1, since the core does not know them. A broker
 stops when its directory fails, so no directory is ever offline.

@@ -5,7 +5,7 @@ Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-836, KIP-853).
 - A partition other than `__cluster_metadata-0`: UNKNOWN_TOPIC_OR_PARTITION(3). A request with more than one partition:
   the same error for each of them (`KafkaRaftClient.hasValidTopicPartition`).
 - A node that is not the leader: NOT_LEADER_OR_FOLLOWER(6), with the leader and the epoch that it knows.
-- Version 1 adds the times of the last fetches; version 2 adds directory ids and the endpoints of the controllers.
+- Version 1 adds the time of each replica's last fetch. Version 2 adds directory ids and the voters' endpoints.
 """
 
 from typing import Any

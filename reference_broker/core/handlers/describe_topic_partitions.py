@@ -4,9 +4,11 @@ Follows: kafka.server.handlers.DescribeTopicPartitionsRequestHandler (KIP-966).
 
 - Topics are sorted by name; an empty list selects all. Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3). Invalid name:
   INVALID_TOPIC_EXCEPTION(17).
-- A page has at most `response_partition_limit` partitions, but at least one and at most 2000, which is the default of
-  `max.request.partition.size.limit`. If there are more, the next request continues from the cursor in the response.
-- A cursor for a topic that is not in the request, or with a negative partition: INVALID_REQUEST(42) for each topic.
+- A page has at most `response_partition_limit` partitions. A limit below 1 counts as 1. A limit above 2000 counts as
+  2000, Kafka's default of `max.request.partition.size.limit`. If there are more partitions, the response has a cursor,
+  from which the next request continues.
+- A cursor with a negative partition, or for a topic that is not among the requested ones: INVALID_REQUEST(42) for each
+  requested topic.
 """
 
 from typing import Any

@@ -4,8 +4,8 @@ Follows: kafka.server.EnvelopeUtils (KIP-590).
 
 - If this node is not the active controller, the error is NOT_CONTROLLER(41). The broker then sends the request again.
 - If the embedded request is malformed, or its API cannot be forwarded, the error is INVALID_REQUEST(42).
-- Otherwise the embedded request is handled, and the Envelope response contains its response. If that has NOT_CONTROLLER
-  anywhere, the error of the Envelope response is NOT_CONTROLLER (`core.envelope.in_envelope`).
+- Otherwise the embedded request is handled, and the Envelope response contains the embedded response. If an error code
+  in the embedded response is NOT_CONTROLLER, the Envelope response has this error only (`core.envelope.in_envelope`).
 """
 
 from typing import Any
@@ -28,6 +28,7 @@ def handle(node: ServingNode, request: Request, now: Now) -> Any:
         header = read_header(request.body.request_data)
         if header.api_key in _FORWARDABLE:
             node.serve_enveloped(request, header, now)
+            # The connection is not busy any more if the response was sent at once.
             return RequestOutcome.DEFERRED if request.connection.busy else RequestOutcome.NO_RESPONSE
     except MalformedRequestError:
         pass

@@ -2,16 +2,18 @@
 
 Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
 
-- If there are fewer bytes to return than `min_bytes`, the request waits for an append, an advance of the high watermark
-  or a change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
+- If there are fewer bytes to return than `min_bytes`, the request waits for at most `max_wait`. It is checked again at
+  an append, an advance of the high watermark or a change of the leader. Errors and diverging epochs are returned at
+  once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.
 - Consumers read up to the high watermark, with read_committed up to the last stable offset; followers read everything.
-- An offset below the log start or above the log end (unless there is a diverging epoch), or a last fetched epoch above
-  the latest epoch of this log: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
-- The leader epoch of the request is checked (KIP-320). If this log does not have the last fetched epoch, or the epoch
-  ended before the fetch offset, the response has the diverging epoch with its end offset, and no records (KIP-595).
+- A last fetched epoch above the latest epoch of this log, or an offset below the log start: OFFSET_OUT_OF_RANGE(1) with
+  watermarks of -1. An offset above the log end has the same error, unless the epochs diverge.
+- The leader epoch of the request is checked (KIP-320). Epochs diverge if this log does not have the last fetched epoch,
+  or if this epoch ended before the fetch offset. The response then has no records, but the largest epoch of this log
+  that is not above the last fetched epoch, with its end offset (KIP-595).
 - From version 13 topics have ids (KIP-516).
 - Another broker leads: NOT_LEADER_OR_FOLLOWER(6). From version 16 this error and FENCED_LEADER_EPOCH(74) include the
   leader and its endpoint (KIP-951). From version 11 a consumer may read from a follower, but no preferred read replica
@@ -19,11 +21,11 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - A partition that occurs more than once is read once.
 - A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
-  broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
-  request arrives, not when it completes. If the request does not wait, the response has the high watermark from before
-  that update.
-- The response has session id 0, so that every client sends full fetches; an incremental fetch in a session
-  returns FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
+  broker receives NOT_LEADER_OR_FOLLOWER (KIP-903).
+- The follower's fetch state is updated when its request arrives, not when the response is sent. If the request does
+  not wait, the response has the high watermark from before that update.
+- The response has session id 0, so that every client sends full fetches. An incremental fetch in a session returns
+  FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
 Gaps: incremental sessions; preferred read replicas (KIP-392).
 """
@@ -55,7 +57,7 @@ _ERRORS_WITH_LEADER = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fen
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Return what can be read, or wait for more."""
+    """Return the readable records, or wait for more."""
     request = _without_repetitions(request)
     body = request.body
     if getattr(body, "session_epoch", -1) > 0:
@@ -74,10 +76,10 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _without_repetitions(request: Request) -> Request:
-    """Return the request with only the last element of each partition, at the place of the first.
+    """Return the request with one element of each partition: the last element, at the position of the first.
 
-    `FetchRequest.fetchData` is such a map. A response has one element for consecutive partitions of a topic
-    (`FetchResponse.toMessage`).
+    This is the order of the map `FetchRequest.fetchData`. Consecutive partitions of a topic have one topic element, as
+    in `FetchResponse.toMessage`.
     """
     count = sum(len(topic.partitions) for topic in request.body.topics)
     found: dict[Any, tuple[Any, Any]] = {}
@@ -101,9 +103,9 @@ def _reader(broker: Broker, request: Request) -> PartitionReader:
     if replica_id > _CONSUMER:
         follower = BrokerRun(replica_id, NO_EPOCH if state is None else state.replica_epoch)
         return PartitionReader(Isolation.LOG_END, broker.replicas.brokers, follower=follower)
-    committed = body.isolation_level == _READ_COMMITTED
+    is_committed_only = body.isolation_level == _READ_COMMITTED
     return PartitionReader(
-        Isolation.COMMITTED if committed else Isolation.HIGH_WATERMARK,
+        Isolation.COMMITTED if is_committed_only else Isolation.HIGH_WATERMARK,
         broker.replicas.brokers,
         leader_only=request.api_version < _FOLLOWER_FETCH_MIN_VERSION,
     )
@@ -119,13 +121,15 @@ class _PartitionStatus(NamedTuple):
     """End of the records that the reader may read."""
     error: ErrorCode = ErrorCode.none
     diverging: tuple[int, int] | None = None
+    """Epoch and end offset for the response if the epochs diverge."""
     topic_name: str | None = None
+    """Set only with an error."""
 
     @property
     def is_urgent(self) -> bool:
         """Whether the response is sent at once, because of an error, a diverging epoch or the fetch offset.
 
-        As in Kafka, a fetch offset above the end of the visible records does not wait.
+        As in Kafka, a request with a fetch offset above the end of the readable records does not wait.
         """
         above = self.end_offset < int(self.requested.fetch_offset)
         return above or self.error is not ErrorCode.none or self.diverging is not None
@@ -137,7 +141,10 @@ class _PartitionStatus(NamedTuple):
 
 
 def _check_partitions(broker: Broker, request: Request, reader: PartitionReader, now: Now) -> list[_PartitionStatus]:
-    """Return the state of each partition, in the order of the request."""
+    """Return the state of each partition, in the order of the request.
+
+    :param reader: updates the follower's fetch state, unless this is a retry of a delayed fetch.
+    """
     statuses = []
     for topic in request.body.topics:
         found = find_topic(broker, topic)
@@ -188,7 +195,8 @@ class DelayedFetch:
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the fetch if possible, and always at the deadline. Return whether it is completed.
 
-        The other partitions are not checked if the changed one has no records to read and no reason for a response.
+        :param changed_key: the partition that has changed; null at the deadline. If this partition has no records to
+            read and no error, the other partitions are not checked.
         """
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
@@ -210,7 +218,7 @@ class DelayedFetch:
 
 
 class _ResponseBuilder:
-    """Builder of a response; `size_bytes` is the size of the records that it has read."""
+    """Builder of a response; `size_bytes` is the size of the records that the response has so far."""
 
     def __init__(self, broker: Broker, request: Request, statuses: Iterable[_PartitionStatus]) -> None:
         self._new = request.replies
@@ -254,7 +262,7 @@ class _ResponseBuilder:
         )
 
     def _records(self, status: _PartitionStatus, partition: Partition) -> bytes:
-        """Read whole batches: the first batch of the response whatever its size, later ones only if they fit."""
+        """Read whole batches. Only the first batch of the response may exceed the limits."""
         max_bytes = min(status.requested.partition_max_bytes, self._remaining_bytes)
         if status.diverging is not None or not status.has_records or (self.size_bytes and max_bytes <= 0):
             return b""
@@ -266,7 +274,7 @@ class _ResponseBuilder:
         return records
 
     def _error(self, status: _PartitionStatus) -> Any:
-        """Return an error; as in Kafka, the list of aborted transactions is empty for unknown partitions, else null."""
+        """Return an error. As in Kafka, aborted transactions are empty for an unknown partition, and otherwise null."""
         exists = status.error not in _UNKNOWN
         fields = {}
         has_leader = status.error in _ERRORS_WITH_LEADER and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION

@@ -4,10 +4,10 @@ Follows: kafka.server.KafkaApis (KIP-699).
 
 - Groups (key type 0): the leader of the group's partition of `__consumer_offsets`. From version 4 a request can have
   several keys (KIP-699).
-- COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if the topic does not exist; the topic is
-  then created.
-- Another key type: INVALID_REQUEST(42). If Kafka does not know the type, the whole request fails, and each key has the
-  error's message (`FindCoordinatorRequest.getErrorResponse`).
+- COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if `__consumer_offsets` does not exist. In the
+  second case the topic is created.
+- Another key type: INVALID_REQUEST(42) for each key. If Kafka does not know the type, each key also has the message of
+  this error (`FindCoordinatorRequest.getErrorResponse`).
 
 Gaps: transactions (key type 1) and share groups (2) return INVALID_REQUEST(42).
 """
@@ -27,8 +27,9 @@ _GROUP = 0
 _KNOWN_KEY_TYPES = range(3)
 """Groups, transactions and share groups (Kafka's `CoordinatorType`)."""
 _SEVERAL_VERSION = 4
+"""First version of requests with several keys."""
 _CHARACTERS_PER_ELEMENT = 256
-"""Length of a key whose hash takes as long as the rest of the lookup; longer keys count as several elements."""
+"""Length of a key whose hash takes as long as the rest of the lookup. A longer key counts as several elements."""
 _MESSAGES = {
     ErrorCode.none: "NONE",
     ErrorCode.coordinator_not_available: "The coordinator is not available.",
@@ -37,7 +38,7 @@ _MESSAGES = {
         " an incompatible broker. See the broker logs for more details."
     ),
 }
-"""Kafka's error messages. From version 4 a response has an empty message, unless the key type is unknown."""
+"""Kafka's error messages. From version 4 the message is empty, unless Kafka does not know the key type."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
@@ -77,6 +78,9 @@ def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key:
 
 
 def _coordinator(broker: Broker, brokers: Mapping[int, BrokerView], group: str) -> BrokerView | None:
-    """Return the listed broker that leads the group's partition; null if there is none."""
+    """Return the broker that leads the group's partition; null if there is none among `brokers`.
+
+    :param brokers: the live brokers with the client's listener, by id.
+    """
     partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
     return None if partition is None else brokers.get(partition.leader)

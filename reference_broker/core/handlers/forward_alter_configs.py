@@ -2,14 +2,14 @@
 
 Follows: kafka.server.ConfigAdminManager (KIP-133, KIP-339).
 
-The active controller changes properties. The broker first validates the resources of the request:
+The broker validates the resources of a request before it forwards the request to the active controller:
 
 - Duplicate resources or properties, null values, unknown resource types: INVALID_REQUEST(42).
 - A broker resource must be this broker, or all brokers (the empty name). Another broker, read-only properties and
-  invalid values: INVALID_REQUEST(42). List operations on a property that is not a list: INVALID_CONFIG(40).
+  invalid values: INVALID_REQUEST(42). APPEND or SUBTRACT on a property that is not a list: INVALID_CONFIG(40).
 
-Invalid resources are not forwarded. The response combines their errors with the controller's results for the others
-(`reassembleIncrementalResponse`), or with the error of the forwarded request if forwarding fails.
+Invalid resources are not forwarded. The response has their errors, and the controller's results for the valid resources
+(`reassembleIncrementalResponse`). If forwarding fails, each valid resource has the error of the forwarded request.
 
 Gaps: groups, client metrics and loggers have no properties: INVALID_REQUEST(42).
 """
@@ -36,7 +36,7 @@ _INCREMENTAL = 44
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
-    """Reject invalid resources, and forward the others."""
+    """Reject invalid resources, and forward the valid ones."""
     resources = request.body.resources
     count = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     rejected: dict[int, ControllerError] = {}
@@ -63,7 +63,7 @@ def _forward_rest(broker: Broker, request: Request, rejected: dict[int, Controll
     body = replace(request.body, resources=rest)
     request_type: type = type(body)
     codec = client_codec(request_type)
-    frame = codec.write(request.correlation_id, request.client_id or "", body)[4:]
+    frame = codec.write(request.correlation_id, request.client_id or "", body)[4:]  # without the length prefix
 
     def on_result(response: Any) -> None:
         by_resource = {(result.resource_type, result.resource_name): result for result in response.responses}
@@ -133,7 +133,10 @@ def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
 
 
 def _altered_properties(broker: Broker, resource: Any) -> dict[str, str | None]:
-    """Return the dynamic properties of the broker resource after the change; null for a deleted one."""
+    """Return the dynamic properties of a broker resource after the change; null for a deleted property.
+
+    Raises `ControllerError`.
+    """
     for config in resource.configs:
         if config.config_operation not in set(Operation):
             raise _invalid(f"Unknown operations type {config.config_operation}")

@@ -5,8 +5,8 @@ Follows: kafka.server.KafkaApis (KIP-98, KIP-360, KIP-730).
 - Each request allocates an unused id at epoch 0. A producer id and an epoch in the request have no effect (KIP-360 uses
   them only for transactional producers). One of them without the other returns INVALID_REQUEST(42).
 - The controller allocates ids in blocks (KIP-730). While a broker waits for a block, the response waits too. If no
-  block arrives, the error is COORDINATOR_LOAD_IN_PROGRESS(14), which old clients retry too. Kafka returns this error at
-  once.
+  block arrives, the error is COORDINATOR_LOAD_IN_PROGRESS(14), which also old clients retry. Kafka does not wait,
+  and returns this error at once.
 
 Gaps: transactions. A transactional id returns INVALID_REQUEST(42), which no client retries.
 """
@@ -19,6 +19,7 @@ from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 
 _NONE = -1
+"""Producer id or epoch that is not set."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:

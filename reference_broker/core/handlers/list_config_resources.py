@@ -2,9 +2,9 @@
 
 Follows: kafka.server.KafkaApis (KIP-714, KIP-1142).
 
-- The response has the resources of the requested types, or of all types if none is requested, each once. A type that is
-  not supported: UNSUPPORTED_VERSION(35). Each listed broker is a resource, and has loggers.
-- In version 0 a request has no types. The response has client metrics only.
+- The response has the resources of the requested types, or of all types if none is requested. An unsupported type:
+  UNSUPPORTED_VERSION(35). Each live broker is a resource of two types: broker and broker logger.
+- In version 0 a request has no types, and selects client metrics.
 
 Gaps: groups and client metrics have no configurations, so none is listed.
 """

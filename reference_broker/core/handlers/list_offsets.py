@@ -2,17 +2,24 @@
 
 Follows: kafka.server.ReplicaManager (KIP-79, KIP-207, KIP-320, KIP-405, KIP-734, KIP-1005, KIP-1023).
 
-- A timestamp ≥ 0: the offset of the first record with this or a later timestamp; -1 if there is none (KIP-79).
-- -1: the high watermark; with read_committed the last stable offset; for followers the log end offset. -2: the log
-  start. -3 (from version 7): the record with the largest timestamp (KIP-734). -4 (from version 8): the local log start
-  (KIP-405). -5 (from version 9): the end of the tiered log (KIP-1005). -6 (from version 11): the first offset that is
-  not uploaded yet (KIP-1023). There is no tiered storage here, so -5 and -6 return offset -1. Any other negative
-  timestamp, or one of these in an earlier version: UNSUPPORTED_VERSION(35).
+| timestamp | versions | offset                                                                                     |
+|-----------|----------|--------------------------------------------------------------------------------------------|
+| ≥ 0       | all      | offset of the first record with this or a later timestamp (KIP-79)                         |
+| -1        | all      | high watermark; last stable offset with read_committed; log end offset for followers       |
+| -2        | all      | log start offset                                                                           |
+| -3        | 7-11     | offset of the record with the largest timestamp (KIP-734)                                  |
+| -4        | 8-11     | local log start offset (KIP-405), here the log start offset                                |
+| -5        | 9-11     | end of the tiered log (KIP-1005), here none                                                |
+| -6        | 11       | first offset that is not uploaded to tiered storage (KIP-1023), here none                  |
+
+- If there is no such offset, the response has offset -1 without an error. A negative timestamp that the version does
+  not have: UNSUPPORTED_VERSION(35).
 - A new leader does not know yet which records of earlier epochs are committed. Until its high watermark has reached the
-  start of its epoch, consumers get an error instead of the latest offset, and instead of "none" for a timestamp:
+  start of its epoch, consumers get an error for timestamp -1, and for a timestamp without a committed record:
   OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5) (KIP-207).
 - A partition that occurs twice in the request: INVALID_REQUEST(42). The leader epoch of the request is checked
-  (KIP-320). This broker does not lead: NOT_LEADER_OR_FOLLOWER(6), except for replica id -2, the debugging consumer.
+  (KIP-320). If this broker does not lead the partition, the error is NOT_LEADER_OR_FOLLOWER(6), except for replica id
+  -2, the debugging consumer.
 """
 
 from collections import Counter
@@ -34,30 +41,30 @@ _READ_COMMITTED = 1
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 _NONE = -1
 _Key = tuple[str, int]
-_ByTime = dict[_Key, TimestampAndOffset | None]
-"""Result of the lookup of a timestamp, by topic and partition index."""
+_FoundRecords = dict[_Key, TimestampAndOffset | None]
+"""The record that was found for a timestamp, by topic name and partition index; null if there is none."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
     """Look up timestamps in steps, and then return the requested offsets."""
 
-    def on_found(by_time: _ByTime, _: Now) -> None:
-        broker.runtime.respond(request, _response(broker, request, by_time))
+    def on_found(found_records: _FoundRecords, _: Now) -> None:
+        broker.runtime.respond(request, _response(broker, request, found_records))
 
     broker.runtime.work.run(request, _look_up_all(broker, request), on_found, now)
     return RequestOutcome.DEFERRED
 
 
-def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
+def _look_up_all(broker: Broker, request: Request) -> Steps[_FoundRecords]:
     """Look up all timestamps. The partitions are checked later, at the time of the response."""
-    by_time: _ByTime = {}
+    found_records: _FoundRecords = {}
     for topic in request.body.topics:
         for requested in topic.partitions:
             key = topic.name, requested.partition_index
-            if (requested.timestamp >= 0 or requested.timestamp == _MAX_TIMESTAMP) and key not in by_time:
-                by_time[key] = yield from _look_up(broker, key, requested.timestamp)
+            if (requested.timestamp >= 0 or requested.timestamp == _MAX_TIMESTAMP) and key not in found_records:
+                found_records[key] = yield from _look_up(broker, key, requested.timestamp)
                 yield
-    return by_time
+    return found_records
 
 
 def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOffset | None]:
@@ -77,9 +84,9 @@ def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOff
     return None
 
 
-def _response(broker: Broker, request: Request, by_time: _ByTime) -> Any:
+def _response(broker: Broker, request: Request, found_records: _FoundRecords) -> Any:
     new = request.replies
-    times = Counter(
+    count = Counter(
         (topic.name, requested.partition_index) for topic in request.body.topics for requested in topic.partitions
     )
     return new.ListOffsetsResponse(
@@ -88,9 +95,9 @@ def _response(broker: Broker, request: Request, by_time: _ByTime) -> Any:
                 name=topic.name,
                 partitions=tuple(
                     _error(request, requested, ErrorCode.invalid_request)
-                    if times[topic.name, requested.partition_index] > 1
+                    if count[topic.name, requested.partition_index] > 1
                     else _partition(
-                        broker, request, topic, requested, by_time.get((topic.name, requested.partition_index))
+                        broker, request, topic, requested, found_records.get((topic.name, requested.partition_index))
                     )
                     for requested in {requested.partition_index: requested for requested in topic.partitions}.values()
                 ),
@@ -116,9 +123,9 @@ def _partition(broker: Broker, request: Request, topic: Any, requested: Any, fou
 
 
 def _find(request: Request, partition: Partition, requested: Any, found: TimestampAndOffset | None) -> Any:
-    """Return the requested offset. Only the offset of a record has a timestamp.
+    """Return the requested offset, with a timestamp only if it is the offset of a record.
 
-    :param found: result of the lookup of the timestamp.
+    :param found: the record that was found for the timestamp; null if there is none.
     """
     is_client = request.body.replica_id == _CONSUMER
     is_committed_only = getattr(request.body, "isolation_level", 0) == _READ_COMMITTED

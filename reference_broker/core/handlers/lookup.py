@@ -1,4 +1,4 @@
-"""Lookup of topics and partitions of a request, by topic name or, in newer versions, by topic id (KIP-516)."""
+"""Conversions of request elements: topics by name or by id (KIP-516), partitions, and timestamps."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -2,7 +2,7 @@
 
 Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 
-- The response lists the brokers that have the client's listener and are not fenced, with their endpoints on this
+- The response lists the brokers that are not fenced and have the client's listener, with their endpoints on this
   listener. The controller id is the id of a broker that forwards requests to the controller.
 - All topics are selected by an empty list in version 0, and by null in later versions.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
@@ -14,7 +14,7 @@ Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 - A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: LISTENER_NOT_FOUND(72), before
   version 6 LEADER_NOT_AVAILABLE(5). Version 0 omits replicas on brokers that are not listed. The partition then has
   REPLICA_NOT_AVAILABLE(9), unless it has another error.
-- Authorized operations are all operations, since there is no authorizer (KIP-430).
+- If a request asks for authorized operations, the response has all operations, since there is no authorizer (KIP-430).
 """
 
 from collections.abc import Callable, Iterable
@@ -128,8 +128,8 @@ def _partition(request: Request, view: ClusterView, record: PartitionRecord) -> 
         replicas, isr = (tuple(filter(view.is_alive, nodes)) for nodes in (replicas, isr))
     error = ErrorCode.none
     if partition.leader != record.leader or record.leader < 0:
-        from_version_6 = partition.leader_registered and request.api_version >= 6
-        error = ErrorCode.listener_not_found if from_version_6 else ErrorCode.leader_not_available
+        has_listener_error = partition.leader_registered and request.api_version >= 6
+        error = ErrorCode.listener_not_found if has_listener_error else ErrorCode.leader_not_available
     elif (replicas, isr) != (record.replicas, record.isr):
         error = ErrorCode.replica_not_available
     return request.replies.MetadataResponsePartition(

@@ -4,12 +4,13 @@ Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-848).
 
 - An offset takes effect once its record is committed in `__consumer_offsets`.
 - Unknown topic name or partition: UNKNOWN_TOPIC_OR_PARTITION(3). From version 10 topics have ids; unknown id:
-  UNKNOWN_TOPIC_ID(100). All other partitions have the same error, if there is one: NOT_COORDINATOR(16),
+  UNKNOWN_TOPIC_ID(100).
+- If the commit of the group fails, all known partitions have its error: NOT_COORDINATOR(16),
   COORDINATOR_LOAD_IN_PROGRESS(14), or an error of the append (`group_coordinator`).
-- Groups have no members here, so the only valid commits are those without a generation (-1), from simple consumers and
-  administrators. With a generation the error is UNKNOWN_MEMBER_ID(25) if the group has offsets. If it has none, the
-  error is GROUP_ID_NOT_FOUND(69), before version 9 ILLEGAL_GENERATION(22).
-- Metadata longer than `offset.metadata.max.bytes`: OFFSET_METADATA_TOO_LARGE(12) for that partition alone.
+- Groups have no members here. So the generation must be -1, as in commits by simple consumers and admin clients. With
+  another generation the error is UNKNOWN_MEMBER_ID(25) if the group has offsets. If it has none, the error is
+  GROUP_ID_NOT_FOUND(69), before version 9 ILLEGAL_GENERATION(22).
+- Metadata of more characters than `offset.metadata.max.bytes`: OFFSET_METADATA_TOO_LARGE(12) for that partition alone.
 
 Gaps: offsets never expire (`offsets.retention.minutes`).
 """
@@ -54,7 +55,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _known_partitions(broker: Broker, request: Request) -> tuple[list[tuple[str, Any]], dict[int, ErrorCode]]:
-    """Return the elements of existing partitions with their topics, and the errors of the other elements by `id()`."""
+    """Return the elements of existing partitions with topic names, and the errors of other elements by their `id()`."""
     known, errors = [], {}
     for topic in request.body.topics:
         found = find_topic(broker, topic)
@@ -89,7 +90,11 @@ def _commit(group: str, topic: str, requested: Any, now: Now) -> Commit:
 
 
 def _response(request: Request, errors: Mapping[int, ErrorCode], error: ErrorCode) -> Any:
-    """Return a response with `errors`, by `id()` of the request's elements, and `error` for all others."""
+    """Return the response.
+
+    :param errors: errors of single partitions, by `id()` of the request's elements.
+    :param error: error of the other partitions.
+    """
     new = request.replies
     return new.OffsetCommitResponse(
         topics=tuple(

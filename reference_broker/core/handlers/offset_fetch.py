@@ -10,8 +10,8 @@ Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-
   are committed.
 - A group that occurs again in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
 - A group with another coordinator: NOT_COORDINATOR(16). A group whose offsets are being loaded:
-  COORDINATOR_LOAD_IN_PROGRESS(14). From version 8 the group has the error, in versions 2 to 7 the whole response, in
-  version 1 each partition.
+  COORDINATOR_LOAD_IN_PROGRESS(14). The error is in the group's element from version 8, at the top level in versions 2
+  to 7, and in each partition in version 1.
 """
 
 from collections import defaultdict
@@ -33,7 +33,9 @@ _NO_OFFSET = -1
 _SEVERAL_GROUPS_VERSION = 8
 _TOP_LEVEL_ERROR_VERSION = 2
 _REPEATED: tuple[tuple[Any, ...], ErrorCode] = ((), ErrorCode.invalid_request)
+"""Topics and error of a group that occurs again."""
 _Committed = Mapping[tuple[str, int], OffsetCommitValue]
+"""Committed offsets of a group, by topic name and partition index."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
@@ -60,7 +62,8 @@ def _requested_groups(request: Request) -> Any:
 def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Steps[Any]:
     """Return the response.
 
-    :param unstable: the errors of the wait for stable offsets, by partition of `__consumer_offsets`.
+    :param unstable: errors that occurred while the request waited for stable offsets, by partition of
+        `__consumer_offsets`.
     """
     new = request.replies
     fetched: set[str] = set()

@@ -2,11 +2,12 @@
 
 Follows: kafka.server.ReplicaManager (KIP-101, KIP-279, KIP-320).
 
-- The response has the largest epoch that is not above the requested one, and the offset after its last record. For the
-  latest epoch this is the log end offset. If the requested epoch is newer than all epochs, epoch and offset are -1. If
-  it is older than all epochs, the response has the requested epoch, and the start offset of the oldest one.
-- The client's leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). If it is valid but this
-  broker does not lead: NOT_LEADER_OR_FOLLOWER(6).
+- The response has the largest epoch of the log that is not above the requested epoch, and the offset after its last
+  record. For the latest epoch this is the log end offset. If the requested epoch is above all epochs of the log, epoch
+  and offset are -1. If it is below all of them, the response has the requested epoch, and the start offset of the
+  oldest epoch.
+- The client's current leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). If it is valid,
+  but this broker does not lead the partition, the error is NOT_LEADER_OR_FOLLOWER(6).
 """
 
 from typing import Any
@@ -49,7 +50,7 @@ def _partition(broker: Broker, request: Request, topic: Any, requested: Any) -> 
 def _check(partition: Partition | ErrorCode, requested: Any) -> ErrorCode:
     if isinstance(partition, ErrorCode):
         return partition
-    fenced = partition.check_leader_epoch(requested.current_leader_epoch)
-    if fenced is ErrorCode.none and not partition.is_leader:
+    error = partition.check_leader_epoch(requested.current_leader_epoch)
+    if error is ErrorCode.none and not partition.is_leader:
         return ErrorCode.not_leader_or_follower
-    return fenced
+    return error

@@ -6,9 +6,10 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
   With `acks=1` the response is sent after the append by the leader, with -1 (all) after the records are committed. Any
   other value: INVALID_REQUIRED_ACKS(21).
 - With acks=all, the batch is not appended if the ISR is below `min.insync.replicas`: NOT_ENOUGH_REPLICAS(19). Errors
-  after the append are listed in `replication.delayed_produce`. As in Kafka, the response then has the offsets too.
-- Each partition gets one batch of magic 2, which the log validates (KIP-98, KIP-32, KIP-135). From version 8 the
-  response lists the invalid records (KIP-467).
+  after the append are listed in `replication.delayed_produce`. As in Kafka, a response with such an error has the
+  offsets too.
+- A partition's data must be one batch of magic 2, whose records are valid (`log.append_validation`; KIP-98, KIP-32,
+  KIP-135). From version 8 the response lists the invalid records (KIP-467).
 - zstd is supported from version 7; before: UNSUPPORTED_COMPRESSION_TYPE(76) (KIP-110).
 - Unknown topic name or partition: UNKNOWN_TOPIC_OR_PARTITION(3). From version 13 topics have ids; unknown id:
   UNKNOWN_TOPIC_ID(100) (KIP-516). Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and
@@ -18,7 +19,7 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
 - A transactional batch in a request without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for all
   partitions of the request.
 
-Gaps: transactional batches of a producer (INVALID_TXN_STATE(48)).
+Gaps: transactions. A transactional batch in a request with a transactional id: INVALID_TXN_STATE(48).
 """
 
 from collections.abc import Mapping
@@ -53,6 +54,7 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.record_list_too_large,
     }
 )
+"""Errors of an append for which the log start offset in the response is -1."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _complete(broker: Broker, request: Request, results: list[_Result], now: Now) -> Any:
-    """Return the response, or `DEFERRED` if it waits for the commit of the records. acks=0 has no response."""
+    """Return the response, or `DEFERRED` if it is sent when the records are committed. acks=0 has no response."""
     acks = request.body.acks
     if acks == 0:
         failed = any(result.error is not ErrorCode.none for result in results)
@@ -169,13 +171,13 @@ def _validate(partition: Partition, request: Request, records: bytes, result: _R
 def _reject(partition: Partition, result: _Result, error: AppendError) -> None:
     result.error, result.record_errors = error_code(error.error), error.record_errors
     result.message = error.message if error.record_errors else None
-    is_whole_batch = result.error is ErrorCode.invalid_record and not error.record_errors
-    if result.error not in _WITHOUT_LOG_START and not is_whole_batch:  # as in Kafka
+    is_batch_error = result.error is ErrorCode.invalid_record and not error.record_errors
+    if result.error not in _WITHOUT_LOG_START and not is_batch_error:  # as in Kafka
         result.log_start_offset = partition.log_start_offset
 
 
 def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None:
-    """Append a valid batch. The leader may have changed, or the partition been removed, since the validation."""
+    """Append a valid batch. Since the validation, the leader may have changed or the replica may have been removed."""
     assert result.key is not None
     assert result.batch is not None
     partition = broker.replicas.find(result.key)
@@ -192,7 +194,10 @@ def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None
 
 
 def _response(broker: Broker, request: Request, results: list[_Result], errors: Mapping[Key, ErrorCode]) -> Any:
-    """Return the response; `errors` has the errors of the partitions that waited for acknowledgement."""
+    """Return the response.
+
+    :param errors: errors of the partitions that waited for the commit of their records.
+    """
     new, leaders = request.replies, CurrentLeaders(broker, request)
     by_topic: dict[int, list[Any]] = {id(topic): [] for topic in request.body.topic_data}
     for result in results:

@@ -50,7 +50,11 @@ def fetch_snapshot(node: ServingNode, request: Request, now: Now) -> Any:
 
 
 def _handle(node: ServingNode, request: Request, now: Now, response: Any, **empty: Any) -> Any:
-    """Pass the request to the Raft client, which returns the response as an effect."""
+    """Pass the request to the Raft client, which returns the response as an effect.
+
+    :param response: class of the response.
+    :param empty: the empty arrays of a response with a top-level error.
+    """
     try:
         quorum_request = request_from_kio(request.body)
     except UnknownPartitionError:

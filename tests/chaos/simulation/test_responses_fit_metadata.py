@@ -100,7 +100,7 @@ def _names_the_partition(original: Callable[..., Any]) -> Any:
 
 DEFECTS = (
     ("controller-response", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
-    ("controller-response", broker_heartbeat, "_IS_FENCED", frozenset()),
+    ("controller-response", broker_heartbeat, "_FENCED_STATES", frozenset()),
     ("controller-response", broker_registration, "register_broker", _on_another_rack),
     ("controller-response", allocate_producer_ids, "next_block", _moved_on),
     ("controller-response", Elections, "elect_leader", _names_the_partition),

@@ -49,7 +49,7 @@ def test_the_largest_connections_are_closed(memory):
     assert (small.reasons, medium.reasons) == ([], [])
     [reason] = large.reasons
     assert "22,020,096 bytes" in reason
-    assert "20,971,520; this one 12,582,912" in reason
+    assert "20,971,520; this connection holds 12,582,912" in reason
 
 
 def test_memory_that_was_released_meanwhile_is_not_counted(memory):

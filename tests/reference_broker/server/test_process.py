@@ -77,12 +77,12 @@ def test_port_in_use_is_an_error(tmp_path):
 
 def test_file_as_data_directory_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    assert_failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the data directory {tmp_path / 'file'}: ")
+    assert_failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the log directory {tmp_path / 'file'}: ")
 
 
 def test_data_directory_in_use_is_an_error(tmp_path):
     with running(tmp_path / "data"):
-        assert_failed(run_to_end(tmp_path / "data"), 3, f"error: the data directory {tmp_path / 'data'} is in use")
+        assert_failed(run_to_end(tmp_path / "data"), 3, f"error: the log directory {tmp_path / 'data'} is in use")
 
 
 def test_data_directory_of_another_node_or_cluster_is_an_error(tmp_path):
@@ -154,7 +154,7 @@ def test_metadata_log_with_an_unknown_frame_version_is_an_error(tmp_path):
     header = BatchHeader.parse(foreign)._replace(base_offset=last.last_offset + 1, leader_epoch=last.leader_epoch)
     log.write_bytes(written + header.pack() + foreign[HEADER_SIZE_BYTES:])
     done = run_to_end(tmp_path / "data")
-    assert_failed(done, 3, f"error: the data directory {tmp_path / 'data'} belongs to another broker: ")
+    assert_failed(done, 3, f"error: the log directory {tmp_path / 'data'} is damaged or from another broker: ")
     assert "frame version 2" in done.stderr
 
 

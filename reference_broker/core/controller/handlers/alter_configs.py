@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-133).
 
-KIP-339 deprecates this API in favour of IncrementalAlterConfigs. Both return the same errors, which
-`incremental_alter_configs` lists. Only those for operations do not occur here, because requests have no operations.
+KIP-339 deprecates this API in favour of IncrementalAlterConfigs. The module `incremental_alter_configs` lists the
+errors. AlterConfigs requests have no operations, and therefore no errors of operations.
 
 Gaps: no properties of groups, client metrics or loggers; no alter-config policy.
 """
@@ -22,7 +22,7 @@ from reference_broker.protocol.metadata_records import ConfigRecord
 from reference_broker.protocol.steps import Pace, Steps
 
 NewValues = Callable[[Resource, Any], dict[str, str | None]]
-"""Function of a resource and its part of the request. Returns the new value of each property; None deletes it.
+"""Function of a resource and its element in the request. Returns the new value of each property; null deletes it.
 
 Raises `ControllerError`.
 """
@@ -42,9 +42,12 @@ def handle(controller: Controller, request: Request) -> Steps[Decision]:
 def alter(
     controller: Controller, request: Request, make_response: Callable[..., Any], new_values: NewValues
 ) -> Steps[Decision]:
-    """Decide a request that changes properties: set the new values of each resource, and return its error or success.
+    """Set the new values of each resource, and return its error or success.
 
     A resource with an error is not changed. With `validate_only`, no resource is changed.
+
+    :param make_response: class of the response.
+    :param new_values: computes the new values of a resource.
     """
     elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
     count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)

@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-497, KIP-903).
 
 The module `controller.isr` implements the checks. A broker that is not registered, or is registered with another epoch,
-gets STALE_BROKER_EPOCH(77) for the whole request. Version 3 has the broker epoch of each member, so that a replica that
-has restarted meanwhile is not added (KIP-903).
+gets STALE_BROKER_EPOCH(77) for the whole request. Version 3 has the broker epoch of each proposed ISR member. If a
+broker has restarted since the leader added it, its epoch differs, and the change is rejected (KIP-903).
 """
 
 from typing import Any

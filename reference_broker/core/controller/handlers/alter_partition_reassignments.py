@@ -4,7 +4,7 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860
 
 - Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), INVALID_REPLICA_ASSIGNMENT(39).
 - Null replicas cancel the reassignment. If there is none, the error is NO_REASSIGNMENT_IN_PROGRESS(85).
-- Version 1 can forbid a change of the replication factor: INVALID_REPLICATION_FACTOR(38) (KIP-860).
+- From version 1 a request can forbid that the replication factor changes: INVALID_REPLICATION_FACTOR(38) (KIP-860).
 """
 
 from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps

@@ -2,15 +2,15 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-858).
 
-A broker sends this when the metadata has another directory for a replica, for example after its disk was replaced.
-Until the metadata is corrected, such a replica cannot lead.
+A broker sends this request when the metadata has another directory for a replica, for example after the broker's disk
+was replaced. Until the metadata is corrected, such a replica cannot lead.
 
 - A broker that is not registered, or is registered with another epoch, gets STALE_BROKER_EPOCH(77) for the whole
   request.
 - Errors of single partitions: UNKNOWN_TOPIC_ID(100), UNKNOWN_TOPIC_OR_PARTITION(3), and NOT_LEADER_OR_FOLLOWER(6) if
   the broker has no replica.
 
-Gaps: a directory that the broker has not registered is accepted too, but its replicas cannot lead.
+Gaps: a directory that the broker has not registered is accepted too, but replicas in it cannot lead.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631).
 
-- A broker that is not registered, or is registered with another epoch, gets STALE_BROKER_EPOCH(77), and must register
-  again.
+- A broker that is not registered, or is registered with another epoch, gets STALE_BROKER_EPOCH(77). It must be
+  restarted, because it registers only when it starts.
 - `current_metadata_offset` is the offset up to which the broker has applied the metadata. A broker is unfenced once it
   has applied its own registration. In a controlled shutdown, a broker may stop once all active brokers have applied
   the records that moved its leaderships to other brokers.
@@ -28,7 +28,7 @@ _RECORDS = {
     BrokerControlState.CONTROLLED_SHUTDOWN: membership.handle_broker_in_controlled_shutdown,
     BrokerControlState.SHUTDOWN_NOW: membership.handle_broker_fenced,
 }
-_IS_FENCED = {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
+_FENCED_STATES = {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
 
 
 @require_active
@@ -42,9 +42,9 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     def leads() -> bool:
         return any(partition.leader == broker.broker_id for partition in image.partitions())
 
-    state, entered = manager.calculate_next_broker_state(broker, desired, body.current_metadata_offset, leads)
-    records = _RECORDS[entered](broker, controller.elections) if entered is not state else []
-    if entered in _IS_FENCED:
+    state, next_state = manager.calculate_next_broker_state(broker, desired, body.current_metadata_offset, leads)
+    records = _RECORDS[next_state](broker, controller.elections) if next_state is not state else []
+    if next_state in _FENCED_STATES:
         manager.remove(broker.broker_id)
     else:
         manager.touch(broker, body.current_metadata_offset, now)
@@ -52,10 +52,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     response = request.replies.BrokerHeartbeatResponse(
         error_code=ErrorCode.none,
         is_caught_up=body.current_metadata_offset >= broker.broker_epoch,
-        is_fenced=entered in _IS_FENCED,
-        should_shut_down=entered is BrokerControlState.SHUTDOWN_NOW,
+        is_fenced=next_state in _FENCED_STATES,
+        should_shut_down=next_state is BrokerControlState.SHUTDOWN_NOW,
     )
     result = controller.respond_when_committed(request, records, response, now)
-    if entered is BrokerControlState.CONTROLLED_SHUTDOWN:
+    if next_state is BrokerControlState.CONTROLLED_SHUTDOWN:
         manager.maybe_update_controlled_shutdown_offset(broker.broker_id, controller.next_offset - 1)
     return result

@@ -2,9 +2,14 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-195).
 
-- Errors per topic: INVALID_REQUEST(42) if a topic occurs twice, UNKNOWN_TOPIC_OR_PARTITION(3),
-  INVALID_PARTITIONS(37) if the count is not larger than the current one, INVALID_REPLICA_ASSIGNMENT(39) for invalid
-  manual assignments, INVALID_REPLICATION_FACTOR(38) if replicas cannot be placed.
+| problem of a topic                                 | error                          |
+|----------------------------------------------------|--------------------------------|
+| the topic occurs twice                             | INVALID_REQUEST(42)            |
+| the topic is unknown                               | UNKNOWN_TOPIC_OR_PARTITION(3)  |
+| the count is not larger than the present count     | INVALID_PARTITIONS(37)         |
+| a manual assignment is invalid                     | INVALID_REPLICA_ASSIGNMENT(39) |
+| the controller cannot place the replicas           | INVALID_REPLICATION_FACTOR(38) |
+
 - More than 10,000 new partitions in one request: POLICY_VIOLATION(44) for the whole request.
 - `validate_only` returns the same response and writes nothing.
 

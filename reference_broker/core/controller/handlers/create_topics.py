@@ -3,9 +3,10 @@
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464, KIP-516, KIP-525).
 
 - Errors of single topics, in Kafka's order: INVALID_REQUEST(42) if a name occurs twice or is `__cluster_metadata`,
-  INVALID_TOPIC_EXCEPTION(17), TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40). Then for manual assignments INVALID_REQUEST
-  if a number of partitions or a replication factor is given too, and INVALID_REPLICA_ASSIGNMENT(39). Without manual
-  assignments INVALID_REPLICATION_FACTOR(38) and INVALID_PARTITIONS(37).
+  INVALID_TOPIC_EXCEPTION(17), TOPIC_ALREADY_EXISTS(36), INVALID_CONFIG(40).
+- After these, with manual assignments: INVALID_REQUEST(42) if the topic has a number of partitions or a replication
+  factor too, INVALID_REPLICA_ASSIGNMENT(39) if the replicas are invalid.
+- After these, without manual assignments: INVALID_REPLICATION_FACTOR(38), INVALID_PARTITIONS(37).
 - More than 10,000 partitions in one request: POLICY_VIOLATION(44) for the whole request.
 - `validate_only` returns the same response and writes nothing.
 - A number of partitions or a replication factor of -1 selects the default in the controller's configuration (KIP-464).
@@ -105,7 +106,10 @@ def _created(request: Request, name: str, planned: PlannedTopic, configs: tuple[
 
 
 def _configs(request: Request, broker: BrokerConfiguration, overrides: tuple[tuple[str, str], ...]) -> tuple[Any, ...]:
-    """Return the configuration of topics with these overrides. It is encoded once for all such topics of a request."""
+    """Return the configuration of a topic. Topics with the same overrides share it, so it is encoded once.
+
+    :param broker: configuration of the controller's node, which has the defaults.
+    """
     return SharedArray(
         request.replies.CreatableTopicConfigs(
             name=entry.name,

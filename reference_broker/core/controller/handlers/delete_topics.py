@@ -3,10 +3,11 @@
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-322, KIP-516).
 
 - Topics are given by name, from version 6 also by id (KIP-516). Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3). Unknown
-  id: UNKNOWN_TOPIC_ID(100). Name and id together, or the same topic twice: INVALID_REQUEST(42), and the topic stays.
+  id: UNKNOWN_TOPIC_ID(100). An element with both or neither, or a topic that occurs twice: INVALID_REQUEST(42), and the
+  topic stays.
 - `delete.topic.enable=false`: TOPIC_DELETION_DISABLED(73), before version 3 INVALID_REQUEST(42) (KIP-322).
 
-The brokers remove the log directories when they apply the record.
+A broker deletes the topic's logs when it applies the RemoveTopicRecord.
 """
 
 from collections import Counter

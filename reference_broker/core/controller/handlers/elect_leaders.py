@@ -30,16 +30,16 @@ _MESSAGES = {
 def handle(controller: Controller, request: Request, now: Now) -> Any:
     """Elect a leader of each partition, and return its error or success."""
     body, new = request.body, request.replies
-    number = getattr(body, "election_type", ElectionType.PREFERRED)
-    if number not in set(ElectionType):
-        raise ControllerError(ErrorCode.invalid_request, f"Unknown election type {number}")
+    election_type = getattr(body, "election_type", ElectionType.PREFERRED)
+    if election_type not in set(ElectionType):
+        raise ControllerError(ErrorCode.invalid_request, f"Unknown election type {election_type}")
     elections = controller.elections
     records: list[PartitionChangeRecord] = []
     results = []
     for topic, indexes in _requested_partitions(controller, body):
         partitions = []
         for index in indexes:
-            code, message = _elect(elections, topic, index, ElectionType(number), records)
+            code, message = _elect(elections, topic, index, ElectionType(election_type), records)
             if body.topic_partitions is not None or code is not ErrorCode.election_not_needed:
                 partitions.append(new.PartitionResult(partition_id=index, error_code=code, error_message=message))
         results.append(new.ReplicaElectionResult(topic=topic, partition_result=tuple(partitions)))

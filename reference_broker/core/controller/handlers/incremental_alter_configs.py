@@ -2,12 +2,20 @@
 
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
-- Each resource changes as a whole or not at all. Errors, in this order: UNSUPPORTED_VERSION(35) for an unknown resource
-  type, INVALID_REQUEST(42) if a resource occurs twice, UNKNOWN_SERVER_ERROR(-1) for an unknown operation,
-  INVALID_CONFIG(40) for APPEND or SUBTRACT on a property that is not a list, INVALID_TOPIC_EXCEPTION(17) or
-  INVALID_REQUEST(42) for an invalid resource name, INVALID_CONFIG(40) for an invalid value, then
-  UNKNOWN_TOPIC_OR_PARTITION(3) or BROKER_ID_NOT_REGISTERED(102).
-- `validate_only` returns the same response and writes nothing.
+Each resource changes as a whole or not at all. The errors of a resource, in the order of the checks:
+
+| problem                                             | error                                                        |
+|-----------------------------------------------------|--------------------------------------------------------------|
+| the resource type is unknown                        | UNSUPPORTED_VERSION(35)                                      |
+| the resource occurs twice                           | INVALID_REQUEST(42)                                          |
+| an operation is unknown                             | UNKNOWN_SERVER_ERROR(-1)                                     |
+| APPEND or SUBTRACT on a property that is not a list | INVALID_CONFIG(40)                                           |
+| a value has more than 32767 characters              | INVALID_CONFIG(40)                                           |
+| the resource name is invalid                        | INVALID_TOPIC_EXCEPTION(17), INVALID_REQUEST(42)             |
+| a value of a topic property is invalid              | INVALID_CONFIG(40)                                           |
+| the resource does not exist                         | UNKNOWN_TOPIC_OR_PARTITION(3), BROKER_ID_NOT_REGISTERED(102) |
+
+`validate_only` returns the same response and writes nothing.
 
 The broker that forwards the request has already validated properties of brokers.
 
