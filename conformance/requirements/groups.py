@@ -47,7 +47,13 @@ _METADATA_LENGTH_MAX: Final = 4096
 
 def _commit_with_long_metadata(error: str, partition: int, plus: int = 0) -> RawRequest:
     """Return a commit whose metadata is as long as the broker permits, or longer."""
-    length = BrokerSetting("offset.metadata.max.bytes", _METADATA_LENGTH_MAX + plus, plus, at_most=_STRING_LENGTH_MAX)
+    length = BrokerSetting(
+        "offset.metadata.max.bytes",
+        _METADATA_LENGTH_MAX + plus,
+        plus,
+        at_most=_STRING_LENGTH_MAX,
+        stored_within="message.max.bytes",
+    )
     committed = {"partition_index": partition, "committed_offset": 8, "committed_metadata": length}
     fields = {
         "group_id": "trial",

@@ -6,10 +6,13 @@ which the broker must accept, and the next one, which it must reject.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from conformance.sequential.steps import BrokerSetting, RawRequest
 from fixtures.clients.raw import UnsupportedApi
+
+_OTHER_BYTES_MAX: Final = 1_000
+"""Limit for the rest of a record, beside the text with the length of a setting."""
 
 
 def names_of_settings(value: Any) -> Iterator[str]:
@@ -21,7 +24,7 @@ def names_of_settings(value: Any) -> Iterator[str]:
             for inner in value:
                 yield from names_of_settings(inner)
         case BrokerSetting():
-            yield value.name
+            yield from filter(None, (value.name, value.stored_within))
 
 
 def with_settings(step: RawRequest, described: Mapping[str, str | None]) -> RawRequest:
@@ -39,14 +42,21 @@ def _replaced(value: Any, described: Mapping[str, str | None]) -> Any:
         case tuple():
             return tuple(_replaced(inner, described) for inner in value)
         case BrokerSetting():
-            return _number(value, described.get(value.name))
+            return _value(value, described)
     return value
 
 
-def _number(setting: BrokerSetting, described: str | None) -> int:
-    if described is None or not described.removeprefix("-").isdecimal():
+def _value(setting: BrokerSetting, described: Mapping[str, str | None]) -> int:
+    number = _number(described.get(setting.name))
+    limit = _number(described.get(setting.stored_within))
+    if number is None:
         return setting.otherwise
-    number = int(described) + setting.plus
-    if number > setting.at_most:
-        raise UnsupportedApi(f"{setting.name} is {described}, and a request has at most {setting.at_most}")
-    return number
+    if number + setting.plus > setting.at_most:
+        raise UnsupportedApi(f"{setting.name} is {number}, and a request has at most {setting.at_most}")
+    if limit is not None and number + setting.plus > limit - _OTHER_BYTES_MAX:
+        raise UnsupportedApi(f"{setting.name} is {number}, but {setting.stored_within} is {limit}")
+    return number + setting.plus
+
+
+def _number(described: str | None) -> int | None:
+    return int(described) if described is not None and described.removeprefix("-").isdecimal() else None

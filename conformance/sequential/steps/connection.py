@@ -87,12 +87,15 @@ class BrokerSetting:
     :ivar otherwise: the number if the broker does not describe the setting.
     :ivar plus: the difference from the setting.
     :ivar at_most: the highest number that the field can have. A script with a higher one is not applicable.
+    :ivar stored_within: the setting that limits the record in which a text of this length is stored. If the record may
+        exceed that limit, the script is not applicable. Empty if there is no such setting.
     """
 
     name: str
     otherwise: int
     plus: int = 0
     at_most: int = 2**31 - 1
+    stored_within: str = ""
 
 
 @dataclass(frozen=True, slots=True)

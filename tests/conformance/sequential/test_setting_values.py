@@ -35,6 +35,17 @@ def test_a_limit_that_no_request_can_exceed_is_not_judged():
         value(BrokerSetting("a.max", 7, plus=1, at_most=30), {"a.max": "30"})
 
 
+def test_a_text_that_a_record_may_not_contain_is_not_judged():
+    setting = BrokerSetting("a.max", 7, stored_within="record.max")
+    assert value(setting, {"a.max": "30", "record.max": "1030"}) == 30
+    assert value(setting, {"a.max": "30", "record.max": None}) == 30
+    with pytest.raises(UnsupportedApi, match=r"^a[.]max is 30, but record[.]max is 1029$"):
+        value(setting, {"a.max": "30", "record.max": "1029"})
+
+
 def test_settings_are_found_at_every_depth():
-    fields = {"a": BrokerSetting("a.max", 1), "b": ({"c": (BrokerSetting("c.max", 1), 2)}, "text")}
-    assert [*names_of_settings(fields)] == ["a.max", "c.max"]
+    fields = {
+        "a": BrokerSetting("a.max", 1, stored_within="r.max"),
+        "b": ({"c": (BrokerSetting("c.max", 1), 2)}, "text"),
+    }
+    assert [*names_of_settings(fields)] == ["a.max", "r.max", "c.max"]
