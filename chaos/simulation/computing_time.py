@@ -7,12 +7,12 @@ from types import FrameType
 
 
 class EndlessTrialError(BaseException):
-    """Error of a trial that exceeded its time. No `Exception`, so that it is not handled as an error of the broker."""
+    """A trial exceeded its processor time. Not an `Exception`, so that it is not handled as an error of the broker."""
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Raise `EndlessTrialError` once the process has computed for that time. Main thread only."""
+    """Raise `EndlessTrialError` if the process uses more processor time inside the context. Main thread only."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of computing")
