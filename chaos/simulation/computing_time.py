@@ -1,4 +1,4 @@
-"""Limit of the processor time of one simulated trial, because an endless event would hang its process."""
+"""Limit of the processor time of a simulated trial. Without it, an endless event would hang the process."""
 
 import signal
 from collections.abc import Iterator

@@ -32,8 +32,8 @@ POST_RUN_CHECKS: Final = (
 )
 CHECKS_PER_RUN: Final = 2
 _TIMEOUT_MS: Final = 45_000
-"""Longer than one attempt of a broker to forward a request (30 s). The attempt fails only after that time if a fault has
-left the connection to the controller half open."""
+"""Longer than one attempt of a broker to forward a request. If a fault has left the connection to the controller half
+open, the attempt fails only after 30 s."""
 _ATTEMPTS_MAX: Final = 3
 _AT_CONTROLLERS: Final = frozenset({Receiver.CONTROLLER, Receiver.STANDBY})
 
