@@ -209,7 +209,7 @@ def _check_topology(trial: Trial, target: str) -> None:
 
 
 def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
-    """Run a trial that has a requirement, moves or clients with phases. Checks of the requirement are in its verdict."""
+    """Run a trial that has a requirement, moves or clients with phases. The requirement is part of the verdict."""
     requirement = next((each for each in CONCURRENT if each.id == trial.requirement), None)
     if trial.requirement and requirement is None:
         raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")

@@ -15,7 +15,7 @@ def bounded(seconds: float) -> Iterator[None]:
     """Raise `EndlessTrialError` if the process uses more processor time inside the context. Main thread only."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of computing")
+        raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of processor time")
 
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, seconds)
