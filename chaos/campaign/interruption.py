@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REPEAT_S = 0.05
-"""Time after which a discarded KeyboardInterrupt is raised again, so that the callback has returned by then."""
+"""Time after which a discarded KeyboardInterrupt is raised again, so that the callback can return first."""
 
 
 @contextmanager

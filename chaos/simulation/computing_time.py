@@ -12,7 +12,7 @@ class EndlessTrialError(BaseException):
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Raise `EndlessTrialError` if the process uses more processor time inside the context. Main thread only."""
+    """Inside the context, raise `EndlessTrialError` after this processor time of the process. Main thread only."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of processor time")

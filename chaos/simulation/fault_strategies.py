@@ -103,8 +103,8 @@ def _slow_links(shape: Shape) -> SearchStrategy[Group]:
     def slow(ends: tuple[Node, Node], delay_ms: int, jitter_ms: int, bytes_per_ms: int | None) -> Slow:
         return Slow(ends[0], ends[1], delay_ms, jitter_ms, bytes_per_ms)
 
-    delays, jitters = st.sampled_from((0, 50, 400, 2_000)), st.sampled_from((0, 20, 300))
-    return one(st.builds(slow, ends(shape), delays, jitters, st.sampled_from((None, 1, 10))))
+    delays_ms, jitters_ms = st.sampled_from((0, 50, 400, 2_000)), st.sampled_from((0, 20, 300))
+    return one(st.builds(slow, ends(shape), delays_ms, jitters_ms, st.sampled_from((None, 1, 10))))
 
 
 def _resets(shape: Shape) -> SearchStrategy[Group]:
@@ -161,15 +161,15 @@ def _wipes(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _clocks(shape: Shape) -> SearchStrategy[Group]:
-    jumps = st.builds(ClockJump, nodes(shape), st.sampled_from((-3_600_000, -5_000, -200, 200, 5_000, 3_600_000)))
-    drifts = st.builds(ClockDrift, nodes(shape), st.sampled_from((-200_000, -1_000, 1_000, 200_000)))
-    return one(chosen(jumps, drifts))
+    jumps_ms = st.sampled_from((-3_600_000, -5_000, -200, 200, 5_000, 3_600_000))
+    rates_ppm = st.sampled_from((-200_000, -1_000, 1_000, 200_000))
+    return one(chosen(st.builds(ClockJump, nodes(shape), jumps_ms), st.builds(ClockDrift, nodes(shape), rates_ppm)))
 
 
 def _reassignments(shape: Shape) -> SearchStrategy[Group]:
     least = min(2, shape.replication_factor)
-    replicas = st.lists(st.sampled_from(shape.brokers), min_size=least, max_size=len(shape.brokers), unique=True)
-    return one(st.builds(Reassign, replicas.map(tuple)))
+    targets = st.lists(st.sampled_from(shape.brokers), min_size=least, max_size=len(shape.brokers), unique=True)
+    return one(st.builds(Reassign, targets.map(tuple)))
 
 
 def _elections(_shape: Shape) -> SearchStrategy[Group]:

@@ -12,8 +12,8 @@
 8. *restarted*: all nodes are shut down at once. They must end within `STOP_MS`, start again, and converge.
 
 Invariants are checked after each event. The first violation of an invariant or of a phase ends the run. If there is
-none, the history is judged like that of any other target. Any other exception in the broker's core is a bug, too: the
-violation `exception`. Errors of a node's disk or metadata that end the node are not.
+none, the history is judged like that of any other target. Errors of a node's disk or metadata only end the node. Any
+other exception in the broker's core is the violation `exception`.
 """
 
 import traceback

@@ -117,12 +117,12 @@ def _created_by_metadata_errors(state: ClusterState) -> list[str]:
 
 
 def _after_a_long_idle_time(state: ClusterState) -> Any:
-    """Return a request after an idle time. It is so long that all timeouts of earlier requests expire meanwhile."""
+    """Return a request after an idle time, during which all timeouts of earlier requests expire."""
     return [Sleep(_LONG_MS), _missing_topic(12, state.topic, creates=False)]
 
 
 def _created_and_deleted(state: ClusterState) -> Any:
-    """Return the creation and deletion of a topic. A broker needs several events to delete all its replicas of it.
+    """Return the creation and deletion of a topic. A broker needs several events to delete its replicas.
 
     If there are two brokers, each leads half of the partitions.
     """
@@ -159,7 +159,7 @@ def _forwarded_without_controller(state: ClusterState) -> Any:
 
 
 def _more_producers_than_a_block(state: ClusterState) -> Any:
-    """Return requests for so many producer ids that the broker must request another block from the controller."""
+    """Return requests for more producer ids than one block has, so that the broker must request another block."""
     request = encoded(requests.init_producer_id(schema_for_clients(ApiKey.INIT_PRODUCER_ID)))
     return [request] * (PRODUCER_ID_BLOCK_SIZE + 1)
 
