@@ -369,7 +369,7 @@ CHECKS: Final = (
     ),
     PostRunCheck("large requests", Receiver.LEADER, _large_requests, always(NONE, "MESSAGE_TOO_LARGE")),
     PostRunCheck(
-        "a deletion of records without time",
+        "a deletion of records with a timeout of 0 ms",
         Receiver.BROKER,
         _deletion_without_time,
         _deletion_without_time_errors,
@@ -383,7 +383,7 @@ CHECKS: Final = (
         _offsets_without_coordinator_errors,
     ),
     PostRunCheck(
-        "a configuration of a broker, of all, and back", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
+        "a property set and deleted, of one broker and of all", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
     ),
     PostRunCheck("fetches of replicas", Receiver.LEADER, _fetches_of_replicas, _fetches_of_replicas_errors),
     PostRunCheck(

@@ -222,9 +222,9 @@ _SNAPSHOT_ERRORS: Final = [
 
 CHECKS: Final = (
     PostRunCheck("votes", Receiver.STANDBY, _votes, if_standby_has_fetched(*_VOTE_ERRORS)),
-    PostRunCheck("begin and end of epochs", Receiver.STANDBY, _announcements, always(*_ANNOUNCEMENT_ERRORS)),
+    PostRunCheck("begin and end of quorum epochs", Receiver.STANDBY, _announcements, always(*_ANNOUNCEMENT_ERRORS)),
     PostRunCheck("fetches of the metadata log", Receiver.CONTROLLER, _fetches, always(*_FETCH_ERRORS)),
-    PostRunCheck("parts of snapshots", Receiver.CONTROLLER, _snapshots, always(*_SNAPSHOT_ERRORS)),
+    PostRunCheck("requests for snapshots", Receiver.CONTROLLER, _snapshots, always(*_SNAPSHOT_ERRORS)),
     PostRunCheck(
         "a vote for a short log", Receiver.STANDBY, _vote_for_a_short_log, always(NONE, NONE), disturbs_cluster=True
     ),
