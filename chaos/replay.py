@@ -1,7 +1,7 @@
 """Replay of a saved trial on any target.
 
-A trial means the same on every target, but real time is not virtual time: roles and waits are resolved at injection, so
-a fault may find nothing to break. The result names such faults.
+The role of a node in a fault, such as the leader, is resolved when the fault is injected. On another target, in real
+time, a fault may therefore find nothing to break. The result names such faults.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
 COMPUTING_MAX_S: Final = 600.0
-"""Limit of the computing time of a trial in virtual time; a generated trial takes seconds."""
+"""Limit of the processor time of a trial on the simulation. A generated trial takes seconds."""
 
 
 class TrialNotApplicableError(Exception):
-    """Error for a trial that a target cannot run. The message is one line that names what the target lacks."""
+    """The target cannot run the trial. The message is one line with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ class WithoutEffect:
 class Replayed:
     """The result of a replay.
 
-    :ivar history: run directory.
-    :ivar violations: names and texts.
-    :ivar notes: lines about the run for a person.
+    :ivar history: run directory with the history.
+    :ivar violations: name and text of each violation.
+    :ivar unknown: reasons why checks could not be decided.
+    :ivar notes: lines about the run, for a person.
     :ivar findings: names of the findings of chaos that the replay showed.
     """
 
@@ -69,16 +70,16 @@ class Replayed:
 
 
 def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None = None) -> Replayed:
-    """Run a trial on a target, and judge the history, which stays in `run_dir`.
+    """Run a saved trial on a target, and judge it. The history stays in `run_dir`.
 
-    A defect of the saved trial is seeded into the simulation, and nowhere else.
+    The saved defect is seeded only into the target `simulation`.
 
-    :param disk: file system of the log directories on a target of processes; if it is None, the best one
-        available is used.
+    :param disk: file system of the log directories on a target of processes. If it is None, the best available one is
+        used.
 
     Raises:
-        TrialNotApplicableError: the target cannot run it. Nothing was started.
-        TargetError: there is no such target, it did not start, or a control failed.
+        TrialNotApplicableError: the target cannot run the trial. Nothing was started.
+        TargetError: the target does not exist or did not start, or a control failed.
         ScriptNotRunError: a topic was not created, or exists already.
     """
     trial = saved.trial
@@ -146,7 +147,7 @@ def _check_properties(trial: Trial) -> None:
 
 
 def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
-    """Return the trial with the broker properties that the reference broker has, and the names of the others."""
+    """Return the trial without broker properties that the reference broker does not have, and the names of those."""
     from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 
     known = tuple(each for each in trial.cluster.properties if each[0] in BROKER_CONFIG_KEYS)
@@ -182,13 +183,13 @@ def _replay_live(trial: Trial, defect: str, target: str, run_dir: Path, disk: Di
 
 
 def _own_settings(trial: Trial, target: str) -> Sequence[str]:
-    """Return a note that the trial's properties have no effect, if the target is an existing cluster."""
+    """Return a note if the target is an existing cluster, where the trial's broker properties have no effect."""
     names = "" if starts_nodes(target) else ", ".join(name for name, _ in trial.cluster.properties)
     return [f"properties without effect on an existing cluster: {names}"] if names else []
 
 
 def _not_seeded(defect: str, target: str) -> Sequence[str]:
-    """Return a note if the target does not have the saved defect: a file must not change the code of processes."""
+    """Return a note if the target lacks the saved defect: a file must not change the code of processes."""
     with_defect = f"defective:{defect}"
     if not defect or target == with_defect:
         return []
@@ -196,7 +197,7 @@ def _not_seeded(defect: str, target: str) -> Sequence[str]:
 
 
 def _check_topology(trial: Trial, target: str) -> None:
-    """Raise `TrialNotApplicableError` for a cluster or topics that only the simulation supports."""
+    """Raise `TrialNotApplicableError` for roles of nodes or deletions of a topic that only the simulation supports."""
     if trial.cluster.roles:
         raise TrialNotApplicableError(
             f"{target} starts nodes that are both broker and controller; the trial has other roles (process.roles)"
@@ -208,7 +209,7 @@ def _check_topology(trial: Trial, target: str) -> None:
 
 
 def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
-    """Run a trial with a requirement, moves or clients with phases; the requirement's checks judge its history, too."""
+    """Run a trial that has a requirement, moves or clients with phases. The requirement is part of the verdict."""
     requirement = next((each for each in CONCURRENT if each.id == trial.requirement), None)
     if trial.requirement and requirement is None:
         raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")
@@ -237,7 +238,7 @@ def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
 
 
 def _check_phases(trial: Trial) -> None:
-    """Raise `TrialNotApplicableError` for parts that do not run beside moves and clients with phases."""
+    """Raise `TrialNotApplicableError` if the trial has parts that cannot run together with moves and phases."""
     others = {
         "a schedule": trial.schedule,
         "more than one topic": trial.topics[1:],

@@ -1,12 +1,12 @@
-"""Sensitivity of the suite: each defect is seeded into the broker, and tried until it is detected.
+"""Sensitivity of the suite: each defect is seeded into the broker, and trials run until one detects it.
 
-A defect is tried by the trials of consecutive seeds, the same for all defects. A defect that is expected to break a
-requirement is first checked by that requirement, on the target `simulation`. A violation counts only if the trial has
-none on the clean broker; otherwise it is a false alarm. Afterwards the clean broker alone runs the same number of
-trials as all defects together.
+The trials are those of consecutive seeds, the same for all defects. If a defect is expected to break a requirement,
+that requirement runs first, on the target `simulation`. A violation detects the defect only if the same trial has no
+violation on the clean broker. Otherwise the violation on the clean broker is a false alarm.
 
-The time of a defect is the computing time of its process, not wall-clock time, so that the result does not depend on
-other load of the machine.
+Finally the clean broker runs as many trials as all defects together. All violations there are false alarms.
+
+The time of a defect is processor time, not wall-clock time, so that the result does not depend on other load.
 """
 
 import itertools
@@ -40,7 +40,7 @@ from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
 TRIAL_SECONDS_MAX: Final = 20.0
-"""Limit of the computing time of a trial, which usually takes a tenth of a second."""
+"""Limit of the processor time of a trial, which usually takes a tenth of a second."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 
@@ -51,8 +51,9 @@ class Plan:
 
     :param defects: names of the defects.
     :param first: first seed.
-    :param seconds: computing time for each defect.
-    :param known_first: whether the saved counterexample of a defect is tried before the seeds.
+    :param seconds: processor time for each defect.
+    :param workers: number of worker processes.
+    :param known_first: whether the saved counterexample of a defect runs before the seeds.
     """
 
     defects: tuple[str, ...]
@@ -86,10 +87,13 @@ class FalseAlarm:
 class DefectTried(Event):
     """The result for one defect.
 
-    :param name: name of the invariant, anomaly or requirement that detected it; empty if none did.
-    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did, or none did.
-    :param trials: number of trials that ran.
-    :param seconds: computing time.
+    :param name: name of the invariant, anomaly or requirement that detected the defect; empty if none did.
+    :param text: description of the violation; if none detected the defect, empty or the reason why it was cancelled.
+    :param is_expected: whether `name` is one of those that are expected for this defect.
+    :param seed: seed of the trial that detected the defect; None if none did, or if a requirement or the saved
+        counterexample did.
+    :param trials: number of trials that ran with the defect.
+    :param seconds: processor time.
     """
 
     event: ClassVar[str] = "defect-tried"
@@ -105,7 +109,10 @@ class DefectTried(Event):
 
 @dataclass(frozen=True, slots=True)
 class CleanRan(Event):
-    """End of a trial on the clean broker."""
+    """End of a trial on the clean broker.
+
+    :param total: number of trials on the clean broker in this measurement.
+    """
 
     event: ClassVar[str] = "clean-ran"
     seed: int
@@ -115,7 +122,7 @@ class CleanRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class SensitivityEnded(Event):
-    """Last event. `complete` is false if the measurement was interrupted."""
+    """Last event, after `seconds` of wall-clock time. `complete` is false if the measurement was interrupted."""
 
     event: ClassVar[str] = "sensitivity-ended"
     complete: bool
@@ -145,7 +152,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
     """Try the defects; return the total number of trials."""
 
     def overdue(name: str) -> DefectTried:
-        text = f"cancelled: it did not end within {TRIAL_SECONDS_MAX:.0f} s after its computing time was over"
+        text = f"cancelled: it did not end within {TRIAL_SECONDS_MAX:.0f} s after its processor time was over"
         return DefectTried(name, "", text, False, None, 0, plan.seconds)
 
     job = Job(
@@ -190,9 +197,10 @@ def _try_by_name(name: str, *, first: int, seconds: float, known_first: bool) ->
 def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Trial | None = None) -> DefectTried:
     """Search for a trial or requirement that detects a defect.
 
-    :param seeds: seeds of the trials, in this order.
-    :param seconds: computing time after which no further seed is tried.
-    :param known: a trial that detected the defect earlier; it is tried before the seeds.
+    Requirements in `defect.expected` run first, then `known`, then the trials of the seeds in their order.
+
+    :param seconds: processor time after which no further seed is tried.
+    :param known: a trial that has detected the defect before.
     """
     began_s = time.process_time()
     required = [name for name in defect.expected if "/" in name]
@@ -223,7 +231,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
 
 
 def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None:
-    """Return the violation of a trial, with a defect or on the clean broker; `endless` if it does not end."""
+    """Run a trial with a defect, or on the clean broker, and return its violation: `endless` if it does not end."""
     try:
         with bounded(TRIAL_SECONDS_MAX):
             if defect is None:
@@ -235,7 +243,7 @@ def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None
 
 
 def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:
-    """Return the first requirement that only the broker with this defect violates, and the reason; else None."""
+    """Return the first requirement that the broker violates only with this defect, and the reason; else None."""
     for requirement in requirements:
         with defect.seeded():
             broken = _violation_reason(requirement)
@@ -245,7 +253,7 @@ def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, st
 
 
 def _violation_reason(requirement: str) -> str | None:
-    """Return how the simulation violates a requirement; None if it does not."""
+    """Run a requirement on the simulation; return the reason of a violation, or None."""
     with TemporaryFolder() as directory:
         events = run_requirements(
             [Simulation()],

@@ -1,4 +1,4 @@
-"""Registration of the targets of this layer, `simulation` and `defective`, when this module is imported."""
+"""Registration of the targets `simulation` and `defective`. Importing this module registers them."""
 
 from fixtures.targets.catalogue import TargetKind, Wanted, register_target_kind
 from fixtures.targets.node_counts import NODE_COUNTS

@@ -1,4 +1,4 @@
-"""Counterexample: the smallest trial found that shows a violation, and a Python program that runs this trial."""
+"""Counterexample: a trial with a violation, usually shrunk, and the source of a Python program that runs the trial."""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -20,17 +20,17 @@ _CONFIRMATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A violation or a finding of chaos, with the smallest trial found that shows it.
+    """A trial that shows a violation, or a finding of chaos on a real cluster.
 
     :param name: name of the violation or the finding.
-    :param text: what was violated, for a person.
+    :param text: description for a person.
     :param seed: seed of the trial before shrinking; None for a trial that was written by hand.
     :param target: target on which it was found.
     :param defect: defect that was seeded into the simulation; empty if there was none.
-    :param at_ms: on the simulation, virtual time of the violation.
-    :param digest: on the simulation, digest of the run, which is the same for every run of the trial; otherwise empty.
-    :param is_confirmed: whether a second run showed the same violation (on the simulation: with the same digest); None
-        if there was no second run.
+    :param at_ms: virtual time of the violation; 0 if the target is not the simulation.
+    :param digest: on the simulation, hash of the run's trace, the same in every run of the trial; otherwise empty.
+    :param is_confirmed: whether a second run showed the same violation, on the simulation also with the same digest.
+        None if there was no second run.
     :param runs: number of runs during shrinking.
     """
 
@@ -47,7 +47,7 @@ class Counterexample:
 
     @property
     def command(self) -> str:
-        """The command line that runs the seed on the simulation again, with the trial before shrinking."""
+        """The command line that runs the seed on the simulation again: the trial before shrinking."""
         return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
 
     @property
@@ -60,9 +60,9 @@ class Counterexample:
 
 
 def operations_of(client: Client) -> int:
-    """Return the number of operations of a client, for the size of a trial.
+    """Return the number of operations of a client, without retries, for the size of a trial.
 
-    A workload counts as one. A step counts as the operations that it has without retries.
+    A workload counts as one operation.
     """
     if not isinstance(client, SteppingClient):
         return 1
@@ -110,7 +110,7 @@ if __name__ == "__main__":
 
 
 def program_of(found: Counterexample) -> str:
-    """Return the source of a program that runs the trial, and exits with 1 if it shows a violation or the finding."""
+    """Return the source of a program that contains and runs the trial. Its exit code is that of `run_program`."""
     arguments = {} if found.target == SIMULATION else {"target": found.target, "name": found.name}
     if found.defect:
         arguments["defect"] = found.defect
@@ -123,7 +123,7 @@ def program_of(found: Counterexample) -> str:
 
 
 def saved_program_of(found: Counterexample) -> str:
-    """Return the source of a program that runs the trial saved in the program's directory."""
+    """Return the source of a program that runs the trial in the file `FILE_NAME` beside the program."""
     return _SAVED_PROGRAM.format(**_header(found))
 
 
@@ -142,5 +142,5 @@ def _header(found: Counterexample) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """Return the text, escaped for a docstring."""
+    """Return the text, escaped for use in a docstring."""
     return text.replace("\\", "\\\\").replace('"""', "'''")

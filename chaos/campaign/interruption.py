@@ -1,10 +1,10 @@
-"""Handling of Ctrl-C and SIGTERM: either ends a command by one KeyboardInterrupt in the main thread.
+"""Handling of Ctrl-C and SIGTERM: each raises one KeyboardInterrupt in the main thread, which ends the command.
 
-After the first signal, further ones are ignored: a second Ctrl-C must not interrupt the cleanup (stopping the cluster,
-writing the results so far) and leave brokers running.
+Signals after the first one are ignored. A second Ctrl-C would otherwise interrupt the cleanup, which stops the cluster
+and writes the results so far, and would leave brokers running.
 
-A signal handler runs wherever the main thread is, possibly in a finalizer or in a callback of the garbage collector,
-where Python discards exceptions. A KeyboardInterrupt that was discarded there is raised again.
+A signal handler runs wherever the main thread is, possibly in a finalizer or in a callback of the garbage collector.
+Python discards exceptions in both. A KeyboardInterrupt that was discarded in this way is raised again.
 """
 
 import signal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REPEAT_S = 0.05
-"""Time after which a discarded KeyboardInterrupt is raised again: enough for the callback to return."""
+"""Time after which a discarded KeyboardInterrupt is raised again, so that the callback can return first."""
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """Saved failures: a directory for each failure that a campaign has found.
 
-`failure.json` contains the trial and the facts of its violation. `program.py` runs the trial. Package `kafkatrial` adds
-pictures and histories. `kafkatrial simulate` runs all saved failures before any new trial; `kafkatrial replay` and
-`kafkatrial chaos --again` run one of them.
+`failure.json` contains the trial and the other fields of its `Counterexample`. `program.py` runs the trial. Package
+`kafkatrial` adds pictures and histories. `kafkatrial simulate` runs all saved failures before any new trial;
+`kafkatrial replay` and `kafkatrial chaos --again` run one of them.
 
 The name of the directory consists of the target (unless it is the simulation), the defect (if there is one), the name
-of the violation, and a hash of the defect and the trial. Therefore, a failure that is found again has no second copy.
+of the violation, and a hash of the defect and the trial. A failure that is found again has the same directory.
 """
 
 from dataclasses import asdict
@@ -56,5 +56,8 @@ def load_failure(directory: Path) -> SavedTrial:
 
 
 def load_failures(root: Path) -> tuple[SavedTrial, ...]:
-    """Read the failures in all subdirectories, by name; none if `root` does not exist. Raises `SavedFailureError`."""
+    """Read the failures in all subdirectories, ordered by their names. Raises `SavedFailureError`.
+
+    There is none if `root` does not exist.
+    """
     return tuple(load_failure(file.parent) for file in sorted(root.glob(f"*/{FILE_NAME}")))

@@ -1,16 +1,16 @@
 """Shrinking of a trial to the smallest one found with the same violation.
 
-Shrinking changes the trial itself. First it deletes parts: all at once, then halves, quarters, and finally single ones
-(delta debugging: Zeller and Hildebrandt, 2002). Then it simplifies the remaining fields one by one. A generated,
-hand-written or saved trial shrinks the same way, in a few hundred runs. Hypothesis would need several times as many,
-because it changes only the numbers from which a trial is drawn.
+Shrinking changes the trial itself, and repeats two steps until neither finds a smaller trial:
 
-    faults, clients, steps of each client, topics, settings    are deleted
-    fields that differ from their default                      are set to it; numbers are bisected, large ones rounded
+1. Delete faults, clients, steps of each client, topics and properties: all at once, then halves, quarters, and finally
+   single ones (delta debugging: Zeller and Hildebrandt, 2002).
+2. Set each field that is left to its default. A number that must differ from it is bisected; a large one is rounded.
 
-No trial runs twice. The caller limits the number of runs and the time. If only the number of runs limits the shrinking,
-the result is the same on every machine. On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer
-candidates.
+This takes a few hundred runs for any trial, whether generated, hand-written or saved. Hypothesis would need several
+times as many, because it can change only the numbers from which a trial is drawn.
+
+No trial runs twice. The caller limits the runs by their number and by time. If there is no limit by time, the result is
+the same on every machine. A run on a real cluster is expensive; `chaos.live.shrinking` tries fewer candidates there.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +23,12 @@ from conformance.trial.trial import Trial
 from conformance.value_json import NotAValueError
 
 Path = tuple[str | int, ...]
-"""Path of a part of a trial: names of fields and indexes in tuples."""
+"""Path to a part of a trial: names of fields, and indexes in tuples."""
 
 _SEEDS: Final = 6
-"""Seeds from 1 to below this number are tried. A seed is not halved, because that would not make it simpler."""
+"""Seeds below this number are tried. A seed is not bisected, because a lower seed is not simpler."""
 _EXACT: Final = 32
-"""When a number cannot be halved, it is bisected further if it is at most this far from the minimum; else rounded."""
+"""A number at most this far from its default is bisected to the end. A number further away is rounded instead."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 
@@ -49,9 +49,10 @@ def smallest(
 ) -> Smallest:
     """Return the smallest trial found that shows the same violation. The given trial itself does not run again.
 
-    :param may_run: whether another trial may run after this number of trials.
-    :param passes: function that tries candidates (default: `all_parts`); called again until it finds no smaller trial.
-    :param prepared: returns the trial to run for a candidate, or None if the candidate is invalid.
+    :param shows: runs a trial; returns whether it shows the violation.
+    :param may_run: returns whether another trial may run, from the number of trials that ran.
+    :param passes: tries candidates (default: `all_parts`). It is called again until it finds no smaller trial.
+    :param prepared: returns the trial that runs for a candidate, or None if the candidate is invalid.
     """
     shrinker = Shrinker(trial, shows, may_run, prepared)
     before = None
@@ -68,7 +69,10 @@ class _Enough(Exception):  # noqa: N818 - no error: there is a result
 
 @dataclass(slots=True)
 class Shrinker:
-    """The smallest trial so far, and the candidates that have run."""
+    """The smallest trial so far, and the candidates that have run. The other fields are the parameters of `smallest`.
+
+    :ivar known: candidates that have run, and whether each showed the violation.
+    """
 
     trial: Trial
     shows: Callable[[Trial], bool]
@@ -82,7 +86,7 @@ class Shrinker:
         return len(self.known)
 
     def try_smaller(self, wanted: Trial) -> bool:
-        """Run a candidate once, and continue with it if it shows the same violation; return whether it does."""
+        """Return whether a candidate is valid and shows the violation; if so, continue with it. It runs only once."""
         candidate = self.prepared(wanted)
         if candidate is None or candidate == self.trial or not _is_valid(candidate):
             return False
@@ -95,9 +99,9 @@ class Shrinker:
         return self.known[candidate]
 
     def delete(self, path: Path, *, least: int = 0) -> None:
-        """Delete parts of a tuple, the last ones first: all at once, then halves, quarters, and so on.
+        """Delete elements of the tuple at a path: all at once, then halves, quarters, and so on, from the end.
 
-        :param least: number of parts at the start that are kept.
+        :param least: number of elements at the start that are kept.
         """
         size = len(_get(self.trial, path)) - least
         while size >= 1:
@@ -111,7 +115,7 @@ class Shrinker:
             size //= 2
 
     def make_plain(self) -> None:
-        """Set each field to its default. If that loses the violation, lower a number or try small seeds."""
+        """Set each field to its default. If the violation is lost, bisect a number; for the seed, try the `_SEEDS`."""
         for path in list(_paths(self.trial)):
             try:
                 value, plain = _get(self.trial, path), _default(self.trial, path)
@@ -125,7 +129,7 @@ class Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number as close to the minimum as possible by bisection. A number that stays large is rounded."""
+        """Bring a number closer to `least`, its default, by bisection. A number that stays far away is rounded."""
         rejected = least
         while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
             half = rejected + (value - rejected) // 2
@@ -145,7 +149,7 @@ class Shrinker:
 
 
 def _is_valid(candidate: Trial) -> bool:
-    """Whether the trial can be saved and read again. Two topics, for example, have different names."""
+    """Whether the trial is within the limits of a saved trial; for example, two topics have different names."""
     try:
         check_limits(candidate)
     except NotAValueError:
@@ -154,7 +158,7 @@ def _is_valid(candidate: Trial) -> bool:
 
 
 def all_parts(shrinker: Shrinker) -> None:
-    """Delete parts of every kind, then simplify the fields."""
+    """Delete parts of every kind, then set fields to their defaults."""
     shrinker.delete(("schedule",))
     shrinker.delete(("clients",))
     for client in range(len(shrinker.trial.clients)):
@@ -167,7 +171,7 @@ def all_parts(shrinker: Shrinker) -> None:
 
 
 def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the path of every field below a value, parents before their parts."""
+    """Yield the path of every field inside a value; a field comes before the fields inside it."""
     if is_dataclass(value):
         for each in fields(value):
             yield (*path, each.name)
@@ -184,7 +188,7 @@ def _get(value: Any, path: Path) -> Any:
 
 
 def _put(value: Any, path: Path, part: Any) -> Any:
-    """Return the value with another part at a path."""
+    """Return a copy of the value, with another part at a path."""
     if not path:
         return part
     step, rest = path[0], path[1:]
@@ -194,7 +198,7 @@ def _put(value: Any, path: Path, part: Any) -> Any:
 
 
 def _default(trial: Trial, path: Path) -> Any:
-    """Return the simplest value of a field: its default, 0 for a number without default, else its present value."""
+    """Return the simplest value of a field: its default; for a number without default 0; else its present value."""
     owner, name = _get(trial, path[:-1]), path[-1]
     described: Field[Any] = next(each for each in fields(owner) if each.name == name)
     if described.default is not MISSING:

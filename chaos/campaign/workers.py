@@ -1,15 +1,15 @@
-"""Process pool of a campaign: items are worked on by several processes, and results are returned in the order of items.
+"""Process pool of a campaign: several processes work on items, and the results are returned in the order of items.
 
-Scheduling has no influence on results: the same items give the same results, in the same order, for any number of
-workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
-range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
+The same items give the same results in the same order, for any number of workers. Items are handed out in their order.
+The pool stays at most `AHEAD_PER_WORKER` items per worker ahead of the first item without a result, so that the memory
+is bounded even if that item is slow. After a number of items, a worker is replaced by a new process.
 
-An item takes too long if its worker has used more processor time than the limit, so no item fails because the machine
-is busy or the command is stopped by Ctrl-Z. A worker that is blocked uses no processor time; it is killed when
-`_BLOCKED_FACTOR` times the limit has passed.
+An item is overdue when its worker has used more processor time for it than the limit. Therefore no item fails because
+the machine is busy, or because the command was stopped by Ctrl-Z. A blocked worker uses no processor time. Its item is
+overdue after `_BLOCKED_FACTOR` times the limit in wall-clock time.
 
-No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT: Ctrl-C
-interrupts only the parent, which still returns the results that it has received.
+No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT, so
+that Ctrl-C interrupts only the parent. The parent still returns the results that it has received.
 """
 
 import itertools
@@ -43,18 +43,18 @@ _NO_ITEM: Final = object()
 
 
 class WorkerError(Exception):
-    """Exception in the work, or death of a worker process if `Job.died` is None. The message names the item."""
+    """The work on an item raised an exception, or its process died without `Job.died`. The message names the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[A, T]):
-    """Function that the workers run for each item, with its limits. Functions that run in a worker must be picklable.
+    """Work on items, and its limits. `work` and `inside` run in the worker processes, and must be picklable.
 
-    :param work: function that a worker runs for each item.
-    :param limit_s: maximum processor time of an item, in seconds; after it the worker process is killed.
-    :param overdue: returns the result of an item that took longer.
-    :param died: returns the result of an item whose process died with an exit code; if it is None, the death is a
-        `WorkerError`.
+    :param work: returns the result of an item.
+    :param limit_s: processor time in seconds after which an item is overdue, and its worker process is killed.
+    :param overdue: returns the result of an overdue item.
+    :param died: returns the result of an item whose worker process died, from the item and the exit code. If it is
+        None, the death is a `WorkerError`.
     :param inside: context that a worker enters before its first item.
     :param recycled_after: number of items after which a new process replaces a worker.
     :param preloaded: modules that are imported once, before the workers are forked, so that all workers share them.
@@ -72,18 +72,17 @@ class Job(Generic[A, T]):
 
 
 def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
-    """Yield the result of each item, in the order of items.
+    """Yield the result of each item, in the order of items. Raises `WorkerError`.
 
-    :param items: at most `AHEAD_PER_WORKER` items per worker are taken whose results are not yielded yet.
+    After a KeyboardInterrupt, the results that were received are yielded. Then the KeyboardInterrupt is raised again.
 
-    After a KeyboardInterrupt, the results that have been received are yielded, then it is raised again. Raises
-    `WorkerError`.
+    :param workers: maximum number of worker processes.
     """
     pool = _Pool(job, items, workers)
     try:
         yield from pool.results()
     except KeyboardInterrupt:
-        yield from (pool.waiting[place] for place in sorted(pool.waiting))
+        yield from (pool.waiting[index] for index in sorted(pool.waiting))
         raise
     finally:
         pool.end()
@@ -93,19 +92,19 @@ def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, N
 class _Worker:
     process: BaseProcess
     connection: Connection
-    place: int | None = None
-    """Index of the worker's item in the order of results; None while the worker is idle."""
+    index: int | None = None
+    """Index of the worker's item in the order of items; None while the worker is idle."""
     item: Any = None
     is_ready: bool = False
     """Whether the process has started and has entered the context `Job.inside`."""
     done: int = 0
     waited_s: float = 0.0
-    """Time since the start of the item, without the time for which the parent was stopped."""
+    """Wall-clock time since the start of the item, without the time for which the parent was stopped."""
     processor_s: float = 0.0
-    """Processor time of the process at the start of the item."""
+    """Processor time that the process had used at the start of the item."""
 
     def begin(self) -> None:
-        """Measure the time of an item from now on."""
+        """Start to measure the time of an item."""
         self.waited_s, self.processor_s = 0.0, self._processor_s()
 
     def is_overdue(self, limit_s: float) -> bool:
@@ -115,7 +114,7 @@ class _Worker:
         return self._processor_s() - self.processor_s >= limit_s or self.waited_s >= _BLOCKED_FACTOR * limit_s
 
     def _processor_s(self) -> float:
-        """Return the processor time of the process; 0 if it has ended: then its connection is closed, too."""
+        """Return the processor time of the process, or 0 if it has ended. `_take` then finds its connection closed."""
         try:
             times = psutil.Process(self.process.pid).cpu_times()
         except psutil.NoSuchProcess:
@@ -133,22 +132,22 @@ class _Pool(Generic[A, T]):
     job: Job[A, T]
     items: Iterator[A]
     size: int
-    places: Iterator[int] = field(default_factory=itertools.count)
+    indexes: Iterator[int] = field(default_factory=itertools.count)
     workers: list[_Worker] = field(default_factory=list)
     waiting: dict[int, T] = field(default_factory=dict)
-    """Results by index that wait for earlier ones."""
+    """Results, by index, that wait for the results of earlier items."""
 
     def results(self) -> Iterator[T]:
-        next_place = 0
+        next_index = 0
         while True:
             self._hand_out()
-            while next_place in self.waiting:
-                yield self.waiting.pop(next_place)
-                next_place += 1
-            busy = [worker for worker in self.workers if worker.place is not None]
+            while next_index in self.waiting:
+                yield self.waiting.pop(next_index)
+                next_index += 1
+            busy = [worker for worker in self.workers if worker.index is not None]
             if busy:
                 self._await(busy)
-            elif next_place not in self.waiting:
+            elif next_index not in self.waiting:
                 return
 
     def end(self) -> None:
@@ -158,15 +157,15 @@ class _Pool(Generic[A, T]):
 
     def _hand_out(self) -> None:
         """Hand out the next items, to idle workers first and then to new ones."""
-        busy = [worker for worker in self.workers if worker.place is not None]
-        idle = [worker for worker in self.workers if worker.place is None]
+        busy = [worker for worker in self.workers if worker.index is not None]
+        idle = [worker for worker in self.workers if worker.index is None]
         ahead = len(busy) + len(self.waiting)
         while len(busy) < self.size and ahead < AHEAD_PER_WORKER * self.size:
             item = next(self.items, _NO_ITEM)
             if item is _NO_ITEM:
                 return
             worker = idle.pop() if idle else self._start()
-            worker.place, worker.item = next(self.places), item
+            worker.index, worker.item = next(self.indexes), item
             worker.begin()
             worker.connection.send(worker.item)
             busy.append(worker)
@@ -188,7 +187,7 @@ class _Pool(Generic[A, T]):
         return worker
 
     def _await(self, busy: list[_Worker]) -> None:
-        """Receive results, and give up on items that take too long."""
+        """Wait for results, receive them, and replace the workers of overdue items."""
         began_s = time.monotonic()
         ready = wait([worker.connection for worker in busy], _CHECK_PERIOD_S)
         passed_s = min(time.monotonic() - began_s, 2 * _CHECK_PERIOD_S)
@@ -225,9 +224,9 @@ class _Pool(Generic[A, T]):
             self._replace(worker)
 
     def _conclude(self, worker: _Worker, value: T) -> None:
-        assert worker.place is not None
-        self.waiting[worker.place] = value
-        worker.place = None
+        assert worker.index is not None
+        self.waiting[worker.index] = value
+        worker.index = None
 
     def _replace(self, worker: _Worker) -> None:
         self.workers.remove(worker)
@@ -236,7 +235,7 @@ class _Pool(Generic[A, T]):
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Block SIGINT in processes that are started inside, from their first moment on: the mask is inherited."""
+    """Block SIGINT inside the context. A process that is started inside inherits the signal mask."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -3,7 +3,9 @@
     python -m chaos.mutants --count 200 --seed 1 --seconds 30 --json mutants.json
     python -m chaos.mutants --rules omissions --count 100 --seed 3
 
-The seed selects a sample of mutants; each is tried. The score by file and the survivors are printed.
+The seed selects a sample of mutants. All attempts are first made on the clean core, which must survive them. Then
+attempts are made on each mutant until one kills it or its time is over. Finally the score of each module and the
+survivors are printed.
 """
 
 import argparse
@@ -24,16 +26,17 @@ from chaos.mutants.sample import all_mutants, sample
 from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 
 SEEDS = 60
-"""Number of seeds in the list of attempts (`attempts.names`). If these attempts end without killing a mutant, further
-seeds are tried until the time for the mutant is over."""
+"""Number of simulation seeds among the attempts (`attempts.names`). Further seeds are tried only when all attempts have
+ended without killing the mutant (`trial.py`)."""
 CLEAN_SECONDS = 120.0
+"""Processor time for attempts on the clean core."""
 _REPORTED_EVERY = 20
 ROOT = Path(__file__).parents[2]
 """The directory with `chaos` and `reference_broker`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try the mutants. Return 0; 1 if the clean core does not survive; 2 if interrupted."""
+    """Run the command. Return 0; 1 if an attempt detects a violation of the clean core; 2 if interrupted."""
     options = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 200)
     mutants = [
@@ -62,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _survives(console: Console, coverages: Sequence[Coverage]) -> bool:
-    """Print and return whether no attempt within `CLEAN_SECONDS` detects a violation of the clean core."""
+    """Return whether the clean core survives all attempts that are made within `CLEAN_SECONDS`; print the result."""
     clean = Candidate(CLEAN, [coverage.name for coverage in coverages])
     (tried,) = try_mutants(iter([clean]), CLEAN_SECONDS, workers=1)
     result = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"
@@ -71,7 +74,7 @@ def _survives(console: Console, coverages: Sequence[Coverage]) -> bool:
 
 
 def _report(console: Console, tried: Sequence[Tried], total: int, file: Path | None) -> None:
-    """Print the latest result, and write all to the file."""
+    """Print the latest result, and write all results to the file, if there is one."""
     latest = tried[-1]
     result = f"killed by {latest.killed_by}" if latest.killed_by else "survived"
     line = f"{len(tried)}/{total} {latest.mutant.id} {result} ({latest.seconds:.1f} s)"
@@ -104,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(console: Console, mutants: Sequence[Mutant], workers: int) -> Sequence[Coverage]:
-    """Measure all attempts on the clean core, which takes minutes."""
+    """Measure the coverage of all attempts on the clean core. This takes minutes."""
     planned = list(names(SEEDS))
     coverages = []
     for coverage in measure(planned, mutants, workers):

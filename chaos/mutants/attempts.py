@@ -1,7 +1,11 @@
-"""Attempts to detect a mutant: seeds, saved counterexamples of defects, all post-run checks, and all requirements.
+"""Attempts to detect a mutant: seeds, all post-run checks, saved counterexamples of defects, and all requirements.
 
-An attempt has a name by which any process can repeat it, and returns the violation, if there is one. Each requirement
-runs on a separate simulated cluster.
+Any process can make an attempt by its name:
+
+- a number: the trial of this seed;
+- `post-run-checks-` and a number: a trial without faults, whose seed is this number and selects the checks;
+- the name of a defect: its saved counterexample;
+- the id of a requirement: the requirement, on a separate simulated cluster.
 """
 
 from collections.abc import Iterator
@@ -29,7 +33,10 @@ _POST_RUN_CHECKS = "post-run-checks-"
 
 
 def names(seeds: int) -> Iterator[str]:
-    """Yield the names of seeds, of trials for all post-run checks, of saved trials and of requirements."""
+    """Yield the names of all attempts.
+
+    :param seeds: number of seeds.
+    """
     yield from (str(seed) for seed in range(seeds))
     yield from (f"{_POST_RUN_CHECKS}{seed}" for seed in range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN)))
     yield from sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
@@ -37,7 +44,7 @@ def names(seeds: int) -> Iterator[str]:
 
 
 def attempt(name: str) -> str:
-    """Make one attempt; return the violation, or an empty text. A mutant may cause any exception."""
+    """Make one attempt; return the violation, or an empty text if there is none. A mutant may raise any exception."""
     if "/" not in name:
         violation = run(_trial(name)).violation
         return "" if violation is None else violation.name
@@ -51,7 +58,7 @@ def attempt(name: str) -> str:
 
 
 def _trial(name: str) -> Trial:
-    """Return the trial of a seed, the saved trial of a defect, or a trial without faults for post-run checks."""
+    """Return the trial of an attempt that is not a requirement."""
     if name.isdecimal():
         return trial_of_seed(int(name))
     if name.startswith(_POST_RUN_CHECKS):

@@ -1,7 +1,7 @@
-"""Coverage of each attempt, by functions of the core and their lines, and the priority of attempts for a mutant.
+"""Coverage of each attempt, and the priority of attempts for a mutant.
 
-Coverage is measured once on the clean core, with Python's tracing hook, and line by line only in functions with
-mutants. A function that no attempt runs is a hole: no mutant in it can be detected.
+Coverage is measured once, on the clean core, with Python's tracing hook: which functions of the core an attempt runs
+and, in functions with mutants, which lines. A mutant in a function that no attempt runs cannot be detected.
 """
 
 import sys
@@ -24,14 +24,20 @@ Function = tuple[str, str]
 Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 _SECONDS_MAX: Final = 600.0
-"""Limit for one attempt, which usually takes some seconds."""
+"""Limit of the processor time of one attempt, which usually takes some seconds."""
 _RUNS_OF_A_LINE: Final = 4
-"""Number of attempts that run each line of a mutant's function before any others are made."""
+"""Each line of a mutant's function is run by this number of attempts before other attempts are made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coverage:
-    """Functions that one attempt runs, the lines that it runs of functions with mutants, and its processor time."""
+    """Coverage of one attempt.
+
+    :ivar name: name of the attempt.
+    :ivar functions: functions of the core that it runs.
+    :ivar lines: numbers of the lines that it runs, by function; only of functions with mutants.
+    :ivar seconds: its processor time.
+    """
 
     name: str
     functions: frozenset[Function]
@@ -39,12 +45,15 @@ class Coverage:
     seconds: float
 
     def lines_of(self, functions: Iterable[Function]) -> frozenset[int]:
-        """Return the numbers of the lines of some functions of a module that the attempt runs."""
+        """Return the numbers of the lines that the attempt runs in these functions, which are in one module."""
         return frozenset[int]().union(*(self.lines.get(function, ()) for function in functions))
 
 
 def measure(names: Iterable[str], mutants: Iterable[Mutant], workers: int) -> Iterator[Coverage]:
-    """Make each attempt once, in worker processes, and yield its coverage."""
+    """Make each attempt once, in worker processes; yield the coverages in the order of names.
+
+    :param mutants: mutants whose functions are measured line by line.
+    """
     lines: defaultdict[str, set[int]] = defaultdict(set)
     for mutant in mutants:
         lines[mutant.module].add(mutant.line)
@@ -63,7 +72,7 @@ def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
     modules: dict[CodeType, str] = {}
     own: dict[CodeType, set[int]] = {}
     missing: dict[CodeType, set[int]] = {}
-    """Lines of each function with mutants that ran (`own`), and those of them that did not run (`missing`)."""
+    """By function, all its lines if it has mutants (`own`), and those of these lines that have not run (`missing`)."""
 
     def trace(frame: FrameType, _event: str, _argument: object) -> Trace | None:
         code = frame.f_code
@@ -96,17 +105,19 @@ def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
 
 
 def _plain(qualname: str) -> str:
-    """Return the name of the outermost function: mutants in nested functions are found by it."""
+    """Return the name of the outermost function. Lines of nested functions count as lines of that function."""
     return qualname.partition(".<locals>")[0]
 
 
 def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
-    """Return the attempts by priority: those that run the mutant's line, then its function, then all others.
+    """Return the names of attempts by priority.
 
-    An attempt that runs a line of the function that few others run comes first: a changed condition shows in the branch
-    that is seldom taken. Similar attempts kill the same mutants. So the next attempt in each group is the one with the
-    most new functions per second: functions that no earlier attempt of the group has run. If no attempt has any, the
-    remaining attempts are ordered again in the same way. Attempts without functions come last.
+    1. Attempts that run the mutant's line. Those that run rare lines of its function come first (`_rare_first`),
+       because a changed condition often shows only in a branch that is seldom taken.
+    2. Attempts that run the mutant's function.
+    3. All others.
+
+    In each group, similar attempts are kept apart (`_diverse_first`), because they kill the same mutants.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
@@ -124,9 +135,10 @@ def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
 
 
 def _rare_first(coverages: Sequence[Coverage], functions: Iterable[Function]) -> Iterator[str]:
-    """Yield attempts until each line of the functions was run `_RUNS_OF_A_LINE` times, rare lines first.
+    """Yield names of attempts until each line of the functions is run by `_RUNS_OF_A_LINE` of them.
 
-    An attempt counts by its lines that were not run often enough yet, each by the share of attempts that run it.
+    The next attempt is the one with the highest value per second of its processor time. Each line that it runs, and
+    that was not run often enough before, adds 1 / (number of attempts that run the line). So rare lines count more.
     """
     left = {coverage: coverage.lines_of(functions) for coverage in coverages}
     attempts = Counter(line for lines in left.values() for line in lines)
@@ -145,7 +157,12 @@ def _rare_first(coverages: Sequence[Coverage], functions: Iterable[Function]) ->
 
 
 def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
-    """Yield the names by greedy set cover, repeated with the remaining attempts. Each bit of a number is a function."""
+    """Yield the names of attempts so that those with new functions come first (greedy set cover).
+
+    A function is new if no attempt yielded before runs it. The next attempt is the one with the most new functions per
+    second of its processor time. When no attempt has new functions, this begins again with the remaining attempts. In
+    the implementation, a set of functions is an integer with one bit for each function.
+    """
     bits = {
         function: 1 << bit
         for bit, function in enumerate({each for coverage in coverages for each in coverage.functions})

@@ -1,4 +1,4 @@
-"""Import of a mutant in place of its module, in this process and without a file."""
+"""Import hook of this process that replaces one module by its mutant. No file is changed."""
 
 import importlib.abc
 import importlib.machinery
@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install(mutant: Mutant) -> None:
-    """Make the next import of the module return the mutant. Raises `RuntimeError` if it is imported already."""
+    """Make the first import of the mutant's module load the mutant. Raises `RuntimeError` if it was imported before."""
     if mutant.module in sys.modules:
         raise RuntimeError(f"{mutant.module} is imported already")
     sys.meta_path.insert(0, _Finder(mutant))

@@ -1,7 +1,8 @@
-"""Mutants: each changes one place of a module's source, by the operators of a set of rules (`rules.py`).
+"""Mutants: each is one change in a function of a module, made by an operator of a set of rules (`rules.py`).
 
-Strings, annotations, docstrings, imports, assertions, raised exceptions, `__repr__`, `__str__` and `describe` are not
-changed: a change there is no bug.
+Strings, annotations, docstrings, imports, assertions, `raise` statements, `__repr__`, `__str__` and `describe` are not
+changed, because a change there would be no bug. Conditions of `while` loops are not replaced as a whole, because the
+loop might never end.
 """
 
 import ast
@@ -18,11 +19,15 @@ _LEFT_ALONE = frozenset({"__repr__", "__str__", "describe"})
 class Mutant:
     """One change of a module's source.
 
-    :param module: dotted name.
+    :param module: dotted name of the module.
     :param function: qualified name of the innermost function around the change.
-    :param number: index among the possible changes of its module, in the order of the text.
-    :param nth: number among the equal changes of its function, from 1.
-    :param rules: name of the set of rules with its operator.
+    :param line: number of the line in the module.
+    :param operator: name of the operator.
+    :param before: original code.
+    :param after: code that replaces it; empty for a deleted statement.
+    :param number: index among the possible changes of the module, in the order of the source.
+    :param nth: number among the changes of its function with the same `before` and `after`, from 1.
+    :param rules: name of the set of rules of the operator.
     """
 
     module: str
@@ -37,14 +42,14 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """Identifier that is unique across all sets of rules, and stable while the function's text does not change."""
+        """Identifier, unique across all sets of rules. It stays the same as long as the source of the function does."""
         nth = f" (no. {self.nth})" if self.nth > 1 else ""
         operator = "" if self.rules == CLASSIC.name else f" [{self.operator}]"
         return f"{self.module}:{self.function}: {self.before} -> {self.after}{nth}{operator}"
 
 
 def mutants_of(module: str, source: str, rules: Rules = CLASSIC) -> list[Mutant]:
-    """Return every mutant of a module by a set of rules, in the order of its text."""
+    """Return every mutant of a module by a set of rules, in the order of the source."""
     equal: Counter[tuple[str, str, str]] = Counter()
     found = []
     for number, place in enumerate(_Walk(rules).places(ast.parse(source))):
@@ -56,7 +61,7 @@ def mutants_of(module: str, source: str, rules: Rules = CLASSIC) -> list[Mutant]
 
 
 def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
-    """Return the syntax tree of a module with the mutant that has this number."""
+    """Return the syntax tree of a module with the change that has this number."""
     tree = ast.parse(source)
     place = next(place for index, place in enumerate(_Walk(rules).places(tree)) if index == number)
     place.change()
@@ -64,13 +69,16 @@ def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
 
 
 def source_of(mutant: Mutant, source: str) -> ast.Module:
-    """Return the syntax tree of the module with a mutant; the mutant must have been generated from this source."""
+    """Return the syntax tree of a mutant.
+
+    :param source: source of the original module, from which the mutant was generated.
+    """
     return mutated(source, mutant.number, RULES[mutant.rules])
 
 
 @dataclass(slots=True)
 class _Place:
-    """A possible change: `owner.field`, or an element of it, becomes `replacement`."""
+    """A possible change: `replacement` replaces the node `owner.field`, or its element `index` if that is not None."""
 
     owner: ast.AST
     field: str
@@ -91,7 +99,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Walk over the possible changes of a module by a set of rules, in the order of its text."""
+    """Walk over the possible changes of a module by a set of rules, in the order of the source."""
 
     rules: Rules
 
@@ -100,7 +108,7 @@ class _Walk:
             yield from self._in_definition(statement, "")
 
     def _in_definition(self, node: ast.AST, path: str) -> Iterator[_Place]:
-        """Yield the possible changes in the functions of a module or class."""
+        """Yield the possible changes in the function, or in the functions of the class, that this node defines."""
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
                 yield from self._in_definition(statement, f"{path}{node.name}.")
@@ -155,7 +163,7 @@ class _Walk:
                 yield from self._in_list(part, field, value, function)
 
     def _in_condition(self, owner: ast.AST, test: ast.expr, function: str) -> Iterator[_Place]:
-        if not isinstance(owner, ast.While):  # a changed loop might never end, or never run
+        if not isinstance(owner, ast.While):  # the loop might never end, or never run
             yield from _changed(owner, "test", None, self.rules.of_condition(test), function)
 
     def _in_expression(

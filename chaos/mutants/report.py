@@ -1,7 +1,7 @@
 """Score of a sample of mutants by file, and a table of the survivors.
 
-A survivor is *equivalent* if it behaves like the original; otherwise it is a *hole* of the suite. A developer
-records the decision in `survivors.toml` beside this file; a survivor without a decision counts as a hole.
+A survivor is *equivalent* if no correct check could detect it; otherwise it is a *hole* of the suite. A developer
+records the decision in `survivors.toml` beside this file. A survivor without a decision counts as a hole.
 """
 
 import tomllib
@@ -21,7 +21,7 @@ _EQUIVALENT = "equivalent"
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """The recorded decision about a mutant that survived."""
+    """The recorded decision about a survivor: `equivalent` or `hole`, and why."""
 
     verdict: str
     why: str
@@ -43,7 +43,7 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Share of killed mutants among those that are not equivalent; 1 if there are none."""
+        """Share of killed mutants among killed ones and holes; 1 if there are neither."""
         counted = self.killed + self.holes
         return self.killed / counted if counted else 1.0
 
@@ -61,7 +61,7 @@ def _is_equivalent(each: Tried, survivors: Mapping[str, Survivor]) -> bool:
 
 
 def table_by_file(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:
-    """Return the table of scores by module, and of all."""
+    """Return the table of scores: of each module, and of all modules together."""
     table = Table("Module", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for heading in ("Killed", "Equivalent", "Holes", "Score"):
         table.add_column(heading, justify="right")
@@ -88,6 +88,6 @@ def table_of_survivors(tried: Sequence[Tried], survivors: Mapping[str, Survivor]
 
 
 def killers(tried: Sequence[Tried]) -> list[tuple[str, int]]:
-    """Return the violations and errors with the number of mutants that each killed, in descending order."""
+    """Return the names of violations and errors, with the number of mutants that each killed, highest number first."""
     killed = (each.killed_by for each in tried if each.killed_by)
     return Counter(killed_by.partition(" in ")[0].partition(":")[0] for killed_by in killed).most_common()

@@ -1,13 +1,13 @@
-"""Mutation operators: two sets of rules for changing one place of a module's source.
+"""Mutation operators: two sets of rules for one change in a module's source.
 
 `CLASSIC` has the usual operators of mutation testing (Offutt's sufficient set, and statement deletion): a comparison
-off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing `not`,
-`min` for `max`, `any` for `all`, an assignment or a call that is left out.
+that is off by one or reversed; another arithmetic operator or constant; a condition that is always or never true; `and`
+for `or`; `min` for `max`; `any` for `all`; a missing operand, `not`, assignment, call, `continue` or `break`.
 
-`OMISSIONS` has bugs that reviewers overlook: a missing operand, guard, branch, case, filter, bound or whole statement;
+`OMISSIONS` has bugs that reviewers overlook: a missing operand, term, guard, branch, case, filter, bound or statement;
 a negated condition or predicate; a slice that is off by one; `min` for `max`.
 
-`python -m chaos.mutants --rules omissions` selects a set. The samples of the two sets are independent.
+The option `--rules` of `python -m chaos.mutants` selects a set. The samples of the two sets are independent.
 """
 
 import ast
@@ -19,14 +19,14 @@ from typing import TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Changes = Iterator[tuple[str, ast.AST]]
-"""For each change of a node, the operator's name and the node's replacement."""
+"""Changes of one node: for each, the operator's name and the node that replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """A set of mutation operators.
 
-    :ivar of_statement: changes of a statement; `ast.Pass` leaves it out.
+    :ivar of_statement: changes of a statement. A replacement `ast.Pass` means that the statement is deleted.
     :ivar of_condition: changes of the condition of an `if` statement or expression.
     :ivar of_expression: changes of any expression.
     :ivar of_filter: changes of the condition of a comprehension, or of the guard of a `case`.
@@ -84,8 +84,7 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 def _is_effect(statement: ast.stmt) -> bool:
     """Whether a statement is a call, `del`, `+=`, or an assignment to an attribute or an element.
 
-    Such a statement can be left out. An assignment to a local name cannot, because the code that reads the name would
-    fail.
+    Only such statements are deleted. Without an assignment to a local name, the code that reads the name would fail.
     """
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
@@ -204,7 +203,7 @@ def _dropped_filter(_: ast.expr) -> Changes:
 
 
 def _with(node: _Node, **fields: object) -> _Node:
-    """Return a copy of a node with other fields; the tree keeps the original."""
+    """Return a copy of a node with other values of these fields. The original does not change."""
     changed = copy.copy(node)
     for name, value in fields.items():
         setattr(changed, name, value)

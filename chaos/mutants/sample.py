@@ -1,7 +1,7 @@
 """Sample of mutants by a seed, the same on every machine.
 
-Mutants are sorted by a hash of the seed and their id. So after a change of one function, most of the sample is the
-same, and decisions about survivors in other functions remain valid.
+The sample has the mutants with the lowest hash of seed and id. If one function of the core changes, most of the sample
+therefore stays the same, and so do the decisions about survivors in other functions.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ PACKAGE = "reference_broker.core"
 def all_mutants(root: Path, package: str = PACKAGE, rules: Rules = CLASSIC) -> Iterator[Mutant]:
     """Yield every mutant of a package by a set of rules, in the order of modules and source.
 
-    :param root: the directory with `reference_broker`.
+    :param root: directory that contains the package `reference_broker`.
     """
     for path in sorted((root / Path(*package.split("."))).rglob("*.py")):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
@@ -25,7 +25,7 @@ def all_mutants(root: Path, package: str = PACKAGE, rules: Rules = CLASSIC) -> I
 
 
 def sample(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Return a sample of `count` mutants, each with the same probability, in random order."""
+    """Return a random sample of at most `count` mutants, in random order."""
     return sorted(mutants, key=lambda mutant: _rank(mutant, seed))[:count]
 
 

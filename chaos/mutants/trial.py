@@ -1,10 +1,13 @@
-"""Trials of mutants, each in a separate process: attempts are made until one detects the mutant or its time is over.
+"""Trials of mutants, each in a separate process: attempts are made until one kills the mutant or its time is over.
 
-After the given attempts, simulation seeds from `_FIRST_SEED` on are tried. A mutant is *killed* by the first violation,
-whatever its name, by an exception, by a crash of its process (such as a lack of memory), or by an attempt that does not
-end within `_GRACE_S` after the time is over. A mutant whose attempts end without any of these *survives*.
+After the given attempts, simulation seeds from `_FIRST_SEED` on are tried. A mutant is *killed* by any of these:
 
-Times are processor times, which do not depend on other load.
+- a violation, whatever its name;
+- an exception;
+- the death of its process, for example because memory ran out;
+- an attempt that does not end within `_GRACE_S` after the time is over.
+
+Otherwise the mutant *survives*. Times are processor times, which do not depend on other load.
 """
 
 import time
@@ -20,11 +23,11 @@ from chaos.mutants.mutations import Mutant
 
 HUNG = "did not end"
 _GRACE_S = 20
-"""Additional time to finish the current attempt."""
+"""Additional processor time to finish the current attempt."""
 _FIRST_SEED = 1_000
-"""First simulation seed that is tried after the given attempts; all their seeds are lower."""
+"""First simulation seed after the given attempts, whose seeds are all lower."""
 CLEAN: Final = Mutant("", "the clean core", 0, "", "", "", 0)
-"""The unchanged core, as if it were a mutant."""
+"""Stands for the unchanged core where a mutant is expected."""
 _PRELOADED = [
     "hypothesis",
     "kio.index",
@@ -34,12 +37,12 @@ _PRELOADED = [
     "linearizability.check",
     "conformance.registry",
 ]
-"""Modules that are the same for every mutant: imported once, before the processes are forked."""
+"""Modules that no mutant changes. They are imported once, before the processes are forked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A mutant, and the attempts to make on it, in this order."""
+    """A mutant, and the names of the attempts to make on it, in this order."""
 
     mutant: Mutant
     attempts: Sequence[str]
@@ -47,7 +50,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The result for one mutant; `killed_by` is empty if it survived."""
+    """The result for one mutant.
+
+    :ivar killed_by: violation or error, and the attempt; empty if the mutant survived.
+    :ivar seconds: processor time.
+    :ivar attempts: number of attempts that ended.
+    """
 
     mutant: Mutant
     killed_by: str
@@ -56,7 +64,10 @@ class Tried:
 
 
 def try_mutants(candidates: Iterator[Candidate], seconds: float, workers: int) -> Iterator[Tried]:
-    """Try each candidate for a number of seconds in a child process; yield the results in the order of candidates."""
+    """Try each candidate in a separate process; yield the results in the order of candidates.
+
+    :param seconds: processor time of a mutant after which no further attempt begins.
+    """
     job = Job(
         partial(_try, seconds=seconds),
         seconds + _GRACE_S,

@@ -1,8 +1,8 @@
-"""Campaign: thousands of seeds run on worker processes until a number of them has failed; then their trials are shrunk.
+"""Campaign: runs saved failures, then thousands of seeds on worker processes, then shrinks the trials that failed.
 
-Saved failures run first. Seeds are reported in their order, so the first failure is that of the lowest failing seed for
-any number of workers; the same seeds give the same events, except for times. If several seeds have the same violation,
-only the first is shrunk. At most eight trials are shrunk.
+No further seed runs after `Plan.failures_max` failures. Results are reported in the order of seeds. Therefore the first
+failure is that of the lowest failing seed, whatever the number of workers. The same seeds give the same events, except
+for times. Of the seeds with the same violation, only the first is shrunk. At most eight trials are shrunk.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from conformance.events import Event
 from conformance.trial.saved import SavedTrial
 
 SEED_SECONDS_MAX: Final = 120.0
-"""Limit for one trial, which usually takes a tenth of a second."""
+"""Limit of the processor time of one trial, which usually takes a tenth of a second."""
 _SHRUNK_MAX: Final = 8
 
 
@@ -38,12 +38,15 @@ _SHRUNK_MAX: Final = 8
 class Plan:
     """Seeds, defect and limits of a campaign.
 
+    :param first: first seed.
     :param last: last seed; None if only the time limits the campaign.
-    :param seconds_max: time after which no seed begins; None if there is no limit.
+    :param seconds_max: wall-clock time after which no seed begins; None if there is no limit.
+    :param workers: number of worker processes.
     :param defect: name of the seeded defect; empty if there is none.
     :param failures_max: number of failures (failing seeds, and saved failures that still fail) after which no further
         seed runs; None if there is no limit.
-    :param shrink_runs_max: maximum number of trials to shrink one failure.
+    :param shrink_runs_max: maximum number of runs to shrink one failure.
+    :param shrink_seconds_max: maximum processor time to shrink one failure.
     """
 
     first: int = 0
@@ -59,8 +62,8 @@ class Plan:
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the saved failures that have the plan's defect, then the seeds; yield the events.
 
-    The failures that are not shrunk are yielded as they are, also after Ctrl-C. In the last event, `complete` is false
-    after Ctrl-C. Raises `WorkerError`.
+    A failing trial that was not shrunk is yielded as it is, in an event `Shrunk`, also after Ctrl-C. After Ctrl-C,
+    `complete` is false in the last event. Raises `WorkerError`.
     """
     began_s = time.monotonic()
     failing: dict[str, SeedRan] = {}
@@ -80,7 +83,7 @@ def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Even
 
 
 def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, int]:
-    """Run saved failures; return the number of those that still fail."""
+    """Run saved failures; return the number of those that fail, with the same violation or another."""
     failures = 0
     job = Job(
         run_saved,
@@ -100,7 +103,7 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
 def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
     """Run seeds until none is left, the time is over, or there are `failures_max` failures.
 
-    The first seed of each violation is added to `failing`.
+    The first result with each violation is added to `failing`, by the name of the violation.
     """
 
     def has_time(_seed: int) -> bool:
@@ -119,7 +122,7 @@ def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, See
 
 
 def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
-    """Shrink failing seeds, and remove them from `failing`. A trial that did not end does not run again."""
+    """Shrink the trials of failing seeds, and remove them from `failing`. A trial that did not end is not shrunk."""
     shrunk = [ran for ran in failing.values() if ran.name != ENDLESS][:_SHRUNK_MAX]
     if not shrunk:
         return
@@ -139,7 +142,7 @@ def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, N
 
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
-    """Return the seed's trial unshrunk: it did not end, shrinking took too long, or it was not shrunk."""
+    """Return a counterexample with the original trial of a seed, which was not shrunk, or not in time."""
     return Counterexample(
         trial=trial_of_seed(ran.seed),
         name=ran.name,

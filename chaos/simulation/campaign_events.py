@@ -1,4 +1,4 @@
-"""Events of a campaign, for the terminal, JSON and files."""
+"""Events that a campaign yields. The command line shows them in the terminal, as JSON, and in files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,7 @@ from conformance.events import Event
 
 @dataclass(frozen=True, slots=True)
 class CampaignStarted(Event):
-    """Start of the campaign, with all its settings.
-
-    :param last: last seed; None if only the time limits the campaign.
-    """
+    """Start of the campaign, with its settings as in `Plan`."""
 
     event: ClassVar[str] = "campaign-started"
     first: int
@@ -26,7 +23,7 @@ class CampaignStarted(Event):
 
 
 class Standing(StrEnum):
-    """Result of running a saved failure again."""
+    """Result of a repeated saved failure, compared with the saved violation."""
 
     FAILS = "still fails"
     CHANGED = "fails otherwise"
@@ -35,7 +32,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailureReplayed(Event):
-    """Repetition of a saved failure. `name` and `text` describe the present violation; empty if there is none."""
+    """Run of a saved failure. `name` and `text` describe the violation of this run; empty if it has none."""
 
     event: ClassVar[str] = "failure-replayed"
     directory: str
@@ -49,9 +46,12 @@ class FailureReplayed(Event):
 class SeedRan(Event):
     """Result of the trial of a seed.
 
+    :param events: number of events of the simulation.
+    :param operations: number of operations in the history.
     :param seconds: processor time of the trial.
-    :param coverage: how often each state or transition was reached.
+    :param coverage: how often each state and transition occurred.
     :param name: name of the violation; empty if there is none.
+    :param text: description of the violation; empty if there is none.
     :param at_ms: virtual time of the violation.
     """
 
@@ -70,7 +70,11 @@ class SeedRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """Start of the shrinking of the trials of these seeds."""
+    """Start of shrinking.
+
+    :param seeds: seeds whose trials are shrunk.
+    :param seconds_max: maximum processor time for each of them.
+    """
 
     event: ClassVar[str] = "shrinking-started"
     seeds: tuple[int, ...]
@@ -79,7 +83,7 @@ class ShrinkingStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Event):
-    """The smallest trial found with the same violation."""
+    """A counterexample: the smallest trial found, or the original trial if it was not shrunk."""
 
     event: ClassVar[str] = "shrunk"
     counterexample: Counterexample
@@ -87,7 +91,7 @@ class Shrunk(Event):
 
 @dataclass(frozen=True, slots=True)
 class CampaignEnded(Event):
-    """End of the campaign. `complete` is false if it was interrupted."""
+    """End of the campaign, after `seconds` of wall-clock time. `complete` is false if it was interrupted."""
 
     event: ClassVar[str] = "campaign-ended"
     complete: bool

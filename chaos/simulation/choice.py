@@ -1,6 +1,7 @@
-"""Choice between strategies and of values; a strategy that is listed several times is drawn more often.
+"""Strategies that choose: `chosen` draws from one of several strategies, `some` draws several of the given values.
 
-`st.one_of` is not used, because it removes duplicates, and inspects all its strategies each time it is created.
+A strategy that is passed to `chosen` twice is drawn twice as often. Hypothesis's `st.one_of` is not used, because it
+removes duplicates, and because it inspects all its strategies each time it is created.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 def chosen(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
-    """Return a strategy that draws from one of several. It shrinks towards the first."""
+    """Return a strategy that draws from one of these strategies. It shrinks towards the first of them."""
     return _chosen(strategies)
 
 
@@ -29,6 +30,10 @@ def _below(count: int) -> SearchStrategy[int]:
 
 
 def some(values: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, ...]]:
-    """Return a strategy that draws at least `least` and at most `most` different ones of these values."""
+    """Return a strategy for tuples of different values.
+
+    :param least: minimum number of values in a tuple.
+    :param most: maximum number. If fewer values are given, a tuple has at most all of them.
+    """
     drawn = st.lists(st.sampled_from(values), min_size=least, max_size=min(most, len(values)), unique=True)
     return drawn.map(tuple)

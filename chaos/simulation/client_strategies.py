@@ -1,7 +1,7 @@
 """Hypothesis strategies for the clients of a simulated trial, by kind.
 
-A kind is a type of producer or consumer, or raw clients with one type of steps. The steps of a client take about ten
-virtual seconds, so that requests are in flight when a fault begins.
+A kind is a type of producer, a type of consumer, or a type of client that sends single requests. The steps of a client
+take about ten virtual seconds, so that requests are in flight when a fault begins.
 """
 
 from collections.abc import Callable
@@ -55,11 +55,11 @@ _EXTRA_TOPIC: Final = "c"
 """A topic that clients create and delete."""
 _NO_TOPIC: Final = "nowhere"
 _NO_NODE: Final = 99
-"""`_NO_TOPIC` and `_NO_NODE` never exist."""
+"""`_NO_TOPIC` and `_NO_NODE` are a topic and a node that never exist."""
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    """Return a strategy for clients of some kinds. The first is a producer, so that there are records to lose."""
+    """Return a strategy for lists of clients of these kinds. The first is a producer, even if `kinds` has none."""
     producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
     first = chosen(*(_clients(kind, shape) for kind in producers))
     more = chosen(*(_clients(kind, shape) for kind in kinds))
@@ -82,9 +82,13 @@ def _rests() -> SearchStrategy[Idle]:
 
 
 def _at(shape: Shape, make: Callable[..., T], **fields: SearchStrategy[Any]) -> SearchStrategy[T]:
-    """Return a strategy for a step at one of the existing partitions."""
-    places = [(st.just(topic), st.just(partition)) for topic, partition in shape.partitions]
-    return chosen(*(st.builds(make, topic=topic, partition=partition, **fields) for topic, partition in places))
+    """Return a strategy for a step on one partition of the shape.
+
+    :param make: class of the step.
+    :param fields: strategies for the other fields of the step.
+    """
+    partitions = [(st.just(topic), st.just(partition)) for topic, partition in shape.partitions]
+    return chosen(*(st.builds(make, topic=topic, partition=partition, **fields) for topic, partition in partitions))
 
 
 def _steps(*steps: SearchStrategy[T]) -> SearchStrategy[tuple[T, ...]]:
@@ -157,7 +161,7 @@ def _offsets() -> SearchStrategy[int | None]:
     return chosen(st.none(), st.integers(0, 40))
 
 
-# --- raw clients
+# --- clients of single requests
 
 
 def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> SearchStrategy[RequestClient]:
@@ -167,7 +171,7 @@ def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> Sea
 
 @cache
 def _receiver(shape: Shape) -> SearchStrategy[Node | None]:
-    """Draw the receiver of a raw request: often None (the leader in the client's metadata), else a role or a broker."""
+    """Draw the receiver of a request; None, which is drawn often, is the leader in the client's metadata."""
     return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
 
 
@@ -194,7 +198,7 @@ def _reads(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
-    """Draw batches that are not retried. Some are sent several times, skip sequence numbers, or are corrupt."""
+    """Draw Produce requests without retries. Some send a batch several times, skip sequence numbers, or are corrupt."""
     honest = _at(
         shape,
         Produce,
@@ -215,7 +219,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
-    """Draw batches whose sequence numbers reach the maximum and continue from 0."""
+    """Draw clients whose sequence numbers begin just below the maximum, so that they wrap around to 0."""
     batches: SearchStrategy[RawStep] = _at(
         shape,
         Produce,
@@ -275,7 +279,7 @@ def _movements(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _descriptions(shape: Shape) -> SearchStrategy[RawStep]:
-    """Draw read-only requests, and reassignments for them to return."""
+    """Draw requests that describe the cluster, and reassignments that such requests return."""
     names = [name for name, _ in shape.topics]
     described = st.builds(Describe, st.sampled_from(SUBJECTS), st.sampled_from(names))
     return chosen(described, described, described, _movements(shape))

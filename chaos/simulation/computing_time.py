@@ -1,4 +1,4 @@
-"""Limit of the processor time of one simulated trial, because an endless event would hang its process."""
+"""Limit of the processor time of a simulated trial. Without it, an endless event would hang the process."""
 
 import signal
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from types import FrameType
 
 
 class EndlessTrialError(BaseException):
-    """Error of a trial that exceeded its time. No `Exception`, so that it is not handled as an error of the broker."""
+    """A trial exceeded its processor time. Not an `Exception`, so that it is not handled as an error of the broker."""
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Raise `EndlessTrialError` once the process has computed for that time. Main thread only."""
+    """Inside the context, raise `EndlessTrialError` after this processor time of the process. Main thread only."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of computing")
+        raise EndlessTrialError(f"the trial has not ended after {seconds:.0f} s of processor time")
 
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, seconds)

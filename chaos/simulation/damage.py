@@ -1,4 +1,4 @@
-"""Damage to the simulated disk of a node that is down, like `fixtures.faults.damage` for real log directories."""
+"""Damage to the simulated disk of a node that is down. `fixtures.faults.damage` does the same to real disks."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ class SimulatedFiles:
         self._machines = cluster.machines
 
     def wipe(self, node: int) -> None:
-        """Delete every topic of a node."""
+        """Delete every topic of a node, as the function `wipe` does."""
         wipe(self._machines[node].disk)
 
     def damage(self, node: int, topic: str, what: Damage) -> None:
@@ -26,7 +26,7 @@ class SimulatedFiles:
         damage(self._machines[node].disk, topic, what)
 
     def flip_bit(self, node: int, topic: str, suffix: str, per_mille: int) -> None:
-        """Flip a bit in a file of a topic's first partition."""
+        """Flip a bit in a file of a topic's first partition, as the function `flip_bit` does."""
         flip_bit(self._machines[node].disk, topic, suffix, per_mille)
 
     def cut_short(self, node: int, topic: str, suffix: str, per_mille: int) -> None:
@@ -63,8 +63,10 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
     """Flip a bit in the last file with this suffix in a topic's first partition, and delete the recovery point.
 
-    Kafka detects a flipped bit only in the batches that it reads. Without a recovery point, the node checks every batch
-    at its next start, as after a crash of the machine. Returns false if there is no such file with content.
+    Kafka detects a flipped bit only in batches that it reads. Without a recovery point, the node reads every batch at
+    its next start. Return false, and change nothing, if there is no such file or all of them are empty.
+
+    :param per_mille: position of the bit in the file, in thousandths of the file's size.
     """
     paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]
     found = [path for path in paths if disk.files[path]]
@@ -77,7 +79,7 @@ def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bo
 
 
 def wipe(disk: SimulatedDisk) -> None:
-    """Delete every topic and all checkpoints, but not the metadata log and the node's properties."""
+    """Delete every topic and all checkpoints, but not the metadata log and `meta.properties`."""
     lost = [path for path in sorted(disk.files) if "/" in path and not path.startswith(_METADATA)]
     checkpoints = [path for path in sorted(disk.files) if path.endswith("-checkpoint") and "/" not in path]
     for path in (*lost, *checkpoints):
@@ -86,7 +88,7 @@ def wipe(disk: SimulatedDisk) -> None:
 
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
-    """Delete the directories of files. A planned power cut (`crashes_after`) does not count these changes."""
+    """Delete the directories of these files. The deletions do not count for a planned power cut (`crashes_after`)."""
     crashes_after, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)

@@ -1,7 +1,8 @@
-"""Copy of a simulated disk in a directory of this machine. Changes of the directory are copied back.
+"""Copy of a simulated disk in a directory of this machine, for controls that read or change log directories.
 
-A copy is written when it is requested. If it was requested while the node was down, changes of the directory are
-copied back before the node starts: changed content is durable, and files missing from the directory are lost.
+The copy is written when a caller requests the directory. If the node is down at that time, the caller may change the
+directory. Before the node starts, these changes are applied to the disk: changed files are durable there, and files
+deleted from the directory are lost.
 """
 
 import shutil
@@ -12,7 +13,10 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 class DiskCopy:
-    """Directory with a copy of one disk. `is_open`: the directory may have changed and must be copied back."""
+    """Directory with a copy of one disk.
+
+    :ivar is_open: whether a caller may have changed the directory, so that it must be copied back.
+    """
 
     def __init__(self) -> None:
         self._directory = TemporaryFolder()
@@ -25,7 +29,7 @@ class DiskCopy:
         return self._directory.path
 
     def show(self, disk: SimulatedDisk) -> None:
-        """Write the files of the disk that have changed since the last copy."""
+        """Update the directory: write what has changed on the disk since the last copy."""
         files = _content(disk)
         directories = _directories(disk)
         for gone in sorted(self._shown.keys() - files.keys()):
@@ -41,7 +45,7 @@ class DiskCopy:
         self._shown = files
 
     def copy_back(self, disk: SimulatedDisk) -> None:
-        """Apply the changes of the directory since the last copy to the disk."""
+        """Update the disk: apply what has changed in the directory since the last copy."""
         there = {str(path.relative_to(self.path)): path for path in sorted(self.path.rglob("*"))}
         for missing in [path for path in sorted(disk.files) if path not in there]:
             disk.lose(missing)
@@ -65,5 +69,5 @@ def _content(disk: SimulatedDisk) -> dict[str, bytes]:
 
 
 def _directories(disk: SimulatedDisk) -> list[str]:
-    """Return the names of the directories; the log directory has one level of them."""
+    """Return the names of the directories in the log directory; they have no subdirectories."""
     return [name for name in disk.list("") if name not in disk.files]

@@ -1,7 +1,8 @@
-"""Producers and consumers of the simulation for concurrent scripts, with the behaviour of the Java clients.
+"""Producers and consumers for concurrent scripts on the target `simulation`.
 
-They are the clients of simulated campaigns (`fixtures.clients.core`), driven call by call by the actors of a script.
-Their histories are like those of librdkafka: one `produce` for each record, one `poll` for each poll.
+`SimulatedDrivers` creates the clients of simulated campaigns (`fixtures.clients.core`), which behave like the Java
+clients. Each call of a script drives them for a while in virtual time. The history has the form that librdkafka's
+clients give: one operation `produce` for each record, and one `poll` for each call of `poll`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ _IN_FLIGHT_MAX: Final = 5
 _BATCH_RECORDS_MAX: Final = 10_000
 _FETCH_WAIT_MAX_MS: Final = 100
 _SETTLE_S: Final = 5.0
-"""Time after the delivery timeout within which a record has its outcome."""
+"""Additional time after `delivery.timeout.ms` in which `close` waits for the outcomes of records."""
 
 
 class SimulatedDrivers:
@@ -55,7 +56,7 @@ class SimulatedDrivers:
         delivery_timeout_ms: int,
         properties: Properties,
     ) -> drivers.Producer:
-        """Return a producer. It supports only the librdkafka properties that scripts set."""
+        """Return a producer. Of librdkafka's properties, it supports those that scripts set; it ignores others."""
         settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
@@ -93,7 +94,7 @@ class SimulatedDrivers:
 
 @dataclass(frozen=True, slots=True)
 class _Batching:
-    """Limits of a batch: size, and time to wait for more records."""
+    """When a batch is closed: after `linger_ms`, or when it has `records_max` records."""
 
     linger_ms: int
     records_max: int
@@ -108,7 +109,7 @@ class _Filling:
 
 
 class _DrivenProducer:
-    """A producer that fills batches record by record, and records the outcome of each."""
+    """A producer that adds single records to batches, and writes the outcome of each record to the history."""
 
     fatal_error: str | None = None
 
@@ -138,7 +139,7 @@ class _DrivenProducer:
         return self._process.scheduler
 
     def send(self, topic: str, partition: int, record: Record) -> int:
-        """Queue one record."""
+        """Add a record to the open batch of its partition; return its operation id."""
         contents = from_record(record)
         op_id = self._recorder.invoke(
             self._process.number,
@@ -151,27 +152,27 @@ class _DrivenProducer:
             producer_id=-1 if self._settings.idempotent else None,
         )
         self._pending[op_id] = None
-        place = topic, partition
-        filling = self._filling.get(place)
+        topic_partition = topic, partition
+        filling = self._filling.get(topic_partition)
         if filling is None:
-            filling = self._filling[place] = _Filling()
-            self._scheduler.after(self._batching.linger_ms, partial(self._hand_over, place, filling))
+            filling = self._filling[topic_partition] = _Filling()
+            self._scheduler.after(self._batching.linger_ms, partial(self._hand_over, topic_partition, filling))
         filling.records.append(record)
         filling.op_ids.append(op_id)
         if len(filling.records) == self._batching.records_max:
-            self._hand_over(place, filling)
+            self._hand_over(topic_partition, filling)
         return op_id
 
-    def _hand_over(self, place: TopicPartition, filling: _Filling) -> None:
-        """Close a batch that is full or has lingered; it may be closed already."""
-        if self._filling.get(place) is filling:
-            del self._filling[place]
-            self._producer.queue(place, tuple(filling.records), partial(self._delivered, filling.op_ids))
+    def _hand_over(self, topic_partition: TopicPartition, filling: _Filling) -> None:
+        """Close a batch and queue it, unless that was done before."""
+        if self._filling.get(topic_partition) is filling:
+            del self._filling[topic_partition]
+            self._producer.queue(topic_partition, tuple(filling.records), partial(self._delivered, filling.op_ids))
 
     def _delivered(
         self, op_ids: Sequence[int], outcome: Outcome, error: str | None, *, base_offset: int | None, **_: Any
     ) -> None:
-        """Record the outcome of a batch for each of its records, with the details that librdkafka reports."""
+        """Record the outcome of a batch for each of its records, with only the details that librdkafka reports."""
         for index, op_id in enumerate(op_ids):
             self._end(op_id, outcome, error, None if base_offset is None else base_offset + index)
 
@@ -185,12 +186,12 @@ class _DrivenProducer:
         self._stage.wait(lambda: False, round(seconds * 1000))
 
     def flush(self, timeout_s: float) -> int:
-        """Wait for all outcomes; return the number of missing ones."""
+        """Wait until every record has its outcome, or for the timeout; return the number of records without outcome."""
         self._stage.wait(lambda: not self._pending, round(timeout_s * 1000))
         return len(self._pending)
 
     def close(self) -> None:
-        """Wait until every record has its outcome, and close. After a timeout, missing outcomes are unknown."""
+        """Wait for the outcomes of all records, and close. A record without outcome after the timeout gets `info`."""
         self.flush(self._settings.delivery_timeout_ms / 1000 + _SETTLE_S)
         self._producer.end()
         self._process.close()
@@ -199,9 +200,9 @@ class _DrivenProducer:
 
 
 class _DrivenConsumer:
-    """Consumer with one fetch for each poll, from its partitions in turn.
+    """Consumer that sends one Fetch for each poll, to its partitions in turn.
 
-    A poll with an error returns when its timeout has passed.
+    A poll whose Fetch fails returns only after its timeout.
     """
 
     def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:

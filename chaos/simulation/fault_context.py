@@ -1,4 +1,4 @@
-"""Context of faults in a simulated cluster: administrative requests, and the nodes that have lost content."""
+"""`FaultContext` of a simulated cluster: its controls, administrative requests, and nodes that have lost content."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,12 +24,13 @@ def fault_context(
     lost: Callable[[int], None],
     on_unclean_election: Callable[[str, int], None],
 ) -> FaultContext:
-    """Return the context of one run.
+    """Return the context for the faults of one run.
 
-    :param clients: numbers of the processes that count as clients.
-    :param administer: sends a request of an administrator, without waiting for the response.
-    :param lost: called with each node that has lost content.
-    :param on_unclean_election: called with each partition for which an unclean election is requested.
+    :param topic: the topic to whose first partition the roles of replicas refer.
+    :param clients: numbers of the client processes whose links faults may break.
+    :param administer: sends an administrative request, without waiting for the response.
+    :param lost: called with the id of a node whenever it has lost content.
+    :param on_unclean_election: called with topic and partition when an unclean election is requested.
     """
     return FaultContext(
         target=SimulatedControls(cluster, [place_of(number) for number in clients]),
@@ -44,10 +45,10 @@ def fault_context(
 
 
 class SimulatedAdministration(Administration):
-    """`Administration` of a simulated cluster. `UncleanElections` records each unclean election.
+    """`Administration` of a simulated cluster. Unclean elections are recorded by `UncleanElections`.
 
-    Responses are not waited for, so a late UnregisterBroker may remove a node after its restart (`run` restarts it
-    again).
+    It does not wait for responses. A delayed UnregisterBroker may therefore remove a broker after its restart; `run`
+    then restarts the broker again.
     """
 
     records_unclean_elections = True
@@ -86,9 +87,9 @@ class SimulatedAdministration(Administration):
 
 
 class SimulatedLosses(Losses):
-    """`Losses` of a simulated cluster, whose ISRs are known.
+    """`Losses` of a simulated cluster. ISRs are read from the state of the simulation.
 
-    :param lost: called with each node that has lost content.
+    :param lost: called with the id of a node whenever it has lost content.
     """
 
     def __init__(self, roles: Roles, recorder: Recorder, topic: str, lost: Callable[[int], None]) -> None:
@@ -99,20 +100,20 @@ class SimulatedLosses(Losses):
         self._has_lost: set[int] = set()
 
     def note(self, node: int, topic: str | None = None) -> None:
-        """Note that a node has lost content. The topic does not matter."""
+        """Note that a node has lost content. `topic` is not used."""
         self._has_lost.add(node)
         self._lost(node)
         self.before_start(node)
 
     def note_power_cut(self, node: int) -> None:
-        """Note that a node has lost what was not flushed."""
+        """Note that a power cut has lost the unflushed data of a node."""
         self.note(node)
 
     def before_start(self, node: int) -> None:
-        """Record an unclean election if this node has lost content and is the last in-sync replica of a partition."""
+        """Record an unclean election if this node has lost content and is the only in-sync replica of a partition."""
         if node in self._has_lost and self._roles.is_alone_in_sync(node):
             record_unclean_election(self._recorder, self._topic)
 
     def after_start(self, node: int) -> None:
-        """Clear the loss of a node: from now on it may lead its partitions with the records that it has."""
+        """Forget the loss of a node: it has started, and may lead partitions with the records that it still has."""
         self._has_lost.discard(node)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the parts of faults (times, places, durations), single faults, and stories of several."""
+"""Hypothesis strategies for parts of faults (times, durations, nodes, links), and for groups of one or more faults."""
 
 from functools import cache
 from typing import Final
@@ -23,15 +23,15 @@ Group = tuple[Timed, ...]
 
 @cache
 def gaps() -> SearchStrategy[int]:
-    """Draw the time from one fault to the next."""
+    """Draw the time from the start of one fault or group to the start of the next, in milliseconds."""
     return chosen(st.integers(0, 60), st.integers(0, 1_000), st.integers(0, 6_000))
 
 
 @cache
 def durations() -> SearchStrategy[int]:
-    """Draw the duration of a fault.
+    """Draw the duration of a fault, in milliseconds.
 
-    It is shorter than most request timeouts, around the replica lag time, or around a session timeout.
+    It is shorter than most request timeouts, near `replica.lag.time.max.ms`, or near a session timeout.
     """
     return chosen(st.integers(50, 400), st.integers(200, 3_000), st.integers(2_000, 12_000))
 
@@ -69,12 +69,12 @@ def listeners() -> SearchStrategy[Listener | None]:
 
 @cache
 def keeps() -> SearchStrategy[Keeps]:
-    """Draw the fate of bytes on a cut link."""
+    """Draw whether bytes on a cut link arrive after healing or are lost."""
     return st.sampled_from(Keeps)
 
 
 def one(faults: SearchStrategy[AnyFault]) -> SearchStrategy[Group]:
-    """Return a strategy for groups of one fault with a duration."""
+    """Return a strategy for groups of a single fault, with a drawn duration."""
     return st.tuples(faults, durations()).map(lambda drawn: (timed(0, *drawn),))
 
 
@@ -84,7 +84,11 @@ def timed(at_ms: int, fault: AnyFault, for_ms: int) -> Timed:
 
 
 def story(*moves: tuple[SearchStrategy[int], SearchStrategy[AnyFault]]) -> SearchStrategy[Group]:
-    """Return a strategy for groups of successive faults; a gap is the time from one start to the next."""
+    """Return a strategy for groups of several faults, each with a drawn duration.
+
+    :param moves: for each fault, two strategies: for the time since the start of the previous fault in milliseconds
+        (for the first fault: since the start of the group), and for the fault itself.
+    """
     return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_scheduled)
 
 

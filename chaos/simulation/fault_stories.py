@@ -31,7 +31,7 @@ from fixtures.faults import (
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: followers cannot fetch from the leader, which fails shortly before or after the ISR shrinks."""
+    """Draw a story: no follower can fetch from the leader, and the leader fails before or after the ISR shrinks."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))
@@ -40,7 +40,7 @@ def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: leaders go down one after the other, so epochs begin at the same offsets (KIP-101, KIP-279)."""
+    """Draw a story: leaders fail one after the other; several epochs begin at the same offset (KIP-101, KIP-279)."""
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), PowerCut((Role.LEADER, Role.FOLLOWER)), ShutDown(Role.LEADER))
     )
@@ -55,7 +55,7 @@ def blackouts(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a leader that is cut off or paused is deposed without notice, while clients may still reach it."""
+    """Draw a story: a cut-off or paused leader is deposed and does not know it; clients may still reach it."""
     deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
@@ -68,7 +68,7 @@ def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def headless(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: the controller and the leader go down at about the same time."""
+    """Draw a story: first the controller fails, then the leader, mostly within a second."""
     controller: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.CONTROLLER), Isolate(Role.CONTROLLER), PowerCut((Role.CONTROLLER,)), Pause(Role.CONTROLLER))
     )
@@ -77,10 +77,10 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: the other controllers receive nothing from the active one, but it still receives from them.
+    """Draw a story: the active controller receives messages of the other controllers, but they receive none of it.
 
-    They elect a successor that lacks the last records of the old controller. When the old controller receives a request
-    of the successor, it resigns and truncates these records (KIP-595).
+    The other controllers elect a successor, which lacks the last records of the old controller. When the old controller
+    receives a request of the successor, it resigns and truncates these records (KIP-595).
     """
     controllers = [node for node, role in shape.all_roles.items() if "controller" in role]
     changes = st.sampled_from(
@@ -94,7 +94,7 @@ def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
     )
 
     def story(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
-        # One cut for each node that receives from the controller. All begin at once, so the role names the same node.
+        # One cut for each receiver. All cuts begin at the same time, so `Role.CONTROLLER` is the same node in all.
         cuts = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
             for node in controllers
@@ -107,7 +107,7 @@ def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
 
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a replica loses files while it is down; after its restart, the leader goes down."""
+    """Draw a story: a replica loses files while it is down. Up to 8 s later, the leader fails or is replaced."""
     loses: SearchStrategy[AnyFault] = chosen(
         st.builds(DamageDisk, st.just(Role.FOLLOWER), st.sampled_from(Damage)), st.just(Wipe(Role.FOLLOWER))
     )
@@ -116,7 +116,7 @@ def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_requests(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: requests of a broker arrive after its restart, when its session has expired (KIP-903)."""
+    """Draw a story: a broker restarts. Its earlier requests arrive after its session has expired (KIP-903)."""
 
     def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
@@ -142,7 +142,7 @@ def late_requests(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a leader's ISR proposal arrives after the proposed follower went down (KIP-841, KIP-903)."""
+    """Draw a story: a leader proposes an ISR. A follower in it fails before the proposal arrives (KIP-841, KIP-903)."""
 
     def story(delay_ms: int, cut_ms: int, late_ms: int, goes: AnyFault) -> Group:
         return (
@@ -151,13 +151,14 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
             timed(cut_ms + late_ms, goes, 300),
         )
 
-    # No Unregister: a late request would remove the restarted broker, which does not register again, as in Kafka.
+    # No Unregister: the late request would remove the broker after its restart. As in Kafka, the broker would then not
+    # register again.
     goes: SearchStrategy[AnyFault] = st.sampled_from((ShutDown(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER)))
     return st.builds(story, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: replicas that lack committed records are elected, one after the other (KIP-279, KAFKA-7128)."""
+    """Draw a story: leaders fail one after the other while unclean elections are allowed (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
@@ -171,7 +172,7 @@ def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def cut_short(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a deposed leader returns, and a power cut hits it during its truncation."""
+    """Draw a story: a deposed leader returns, and a power cut stops it while it truncates its log."""
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
     )
@@ -183,7 +184,7 @@ def cut_short(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: a node cannot fetch metadata until it lags enough to need a snapshot."""
+    """Draw a story: a node cannot fetch metadata until it is so far behind that it needs a snapshot."""
     behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,

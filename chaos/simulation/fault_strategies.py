@@ -1,8 +1,7 @@
-"""Hypothesis strategies for schedules of faults: single faults by kind, and stories of several related faults.
+"""Hypothesis strategies for schedules of faults, by kind of fault.
 
-A schedule is a list of groups. A group is a single fault, or a story, whose parts are drawn as well. The time from one
-group to the next is drawn from a short, a longer or a long range: up to 60 ms, one second or six seconds. Durations of
-faults are drawn in the same way (`fault_moves`).
+A schedule is a list of groups. A group is a single fault, or a story: several related faults, which are drawn as well.
+Times between groups and durations of faults are drawn by `fault_moves`, each from one of three ranges.
 """
 
 from collections.abc import Callable
@@ -68,7 +67,7 @@ def _groups(kind: str, shape: Shape) -> SearchStrategy[Group]:
 
 
 def schedules_of(groups: SearchStrategy[Group]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Return a strategy for schedules, ordered by time, whose groups are drawn one by one."""
+    """Return a strategy for schedules of one to `GROUPS_MAX` of these groups, ordered by time."""
     return st.lists(st.tuples(gaps(), groups), min_size=1, max_size=GROUPS_MAX).map(_in_time)
 
 
@@ -81,7 +80,7 @@ def _in_time(groups: list[tuple[int, Group]]) -> tuple[Timed, ...]:
     return tuple(sorted(schedule, key=lambda timed: timed.at_ms))
 
 
-# --- kinds
+# --- single faults
 
 
 def _cuts(shape: Shape) -> SearchStrategy[Group]:
@@ -104,8 +103,8 @@ def _slow_links(shape: Shape) -> SearchStrategy[Group]:
     def slow(ends: tuple[Node, Node], delay_ms: int, jitter_ms: int, bytes_per_ms: int | None) -> Slow:
         return Slow(ends[0], ends[1], delay_ms, jitter_ms, bytes_per_ms)
 
-    delays, jitters = st.sampled_from((0, 50, 400, 2_000)), st.sampled_from((0, 20, 300))
-    return one(st.builds(slow, ends(shape), delays, jitters, st.sampled_from((None, 1, 10))))
+    delays_ms, jitters_ms = st.sampled_from((0, 50, 400, 2_000)), st.sampled_from((0, 20, 300))
+    return one(st.builds(slow, ends(shape), delays_ms, jitters_ms, st.sampled_from((None, 1, 10))))
 
 
 def _resets(shape: Shape) -> SearchStrategy[Group]:
@@ -162,15 +161,15 @@ def _wipes(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _clocks(shape: Shape) -> SearchStrategy[Group]:
-    jumps = st.builds(ClockJump, nodes(shape), st.sampled_from((-3_600_000, -5_000, -200, 200, 5_000, 3_600_000)))
-    drifts = st.builds(ClockDrift, nodes(shape), st.sampled_from((-200_000, -1_000, 1_000, 200_000)))
-    return one(chosen(jumps, drifts))
+    jumps_ms = st.sampled_from((-3_600_000, -5_000, -200, 200, 5_000, 3_600_000))
+    rates_ppm = st.sampled_from((-200_000, -1_000, 1_000, 200_000))
+    return one(chosen(st.builds(ClockJump, nodes(shape), jumps_ms), st.builds(ClockDrift, nodes(shape), rates_ppm)))
 
 
 def _reassignments(shape: Shape) -> SearchStrategy[Group]:
     least = min(2, shape.replication_factor)
-    replicas = st.lists(st.sampled_from(shape.brokers), min_size=least, max_size=len(shape.brokers), unique=True)
-    return one(st.builds(Reassign, replicas.map(tuple)))
+    targets = st.lists(st.sampled_from(shape.brokers), min_size=least, max_size=len(shape.brokers), unique=True)
+    return one(st.builds(Reassign, targets.map(tuple)))
 
 
 def _elections(_shape: Shape) -> SearchStrategy[Group]:
@@ -196,7 +195,7 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
     """Draw a story: a broker is added, the first partition is reassigned to it, and another fault is injected.
 
-    The reassignment may name other brokers, too.
+    The reassignment may also name up to two of the other brokers.
     """
     node = shape.nodes + 1
     rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
@@ -261,7 +260,7 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "one-way-controller": fault_stories.one_way_controllers,
     "hasty-reassignment": fault_stories.hasty_reassignments,
 }
-"""Strategies for groups of faults by kind; a schedule consists of such groups."""
+"""By kind of fault, a function that returns the strategy for its groups in a cluster of a shape."""
 
 SIMULATED_KINDS: Final = FAULT_KINDS | {
     "late-leader": fault_stories.late_leaders,
@@ -269,4 +268,4 @@ SIMULATED_KINDS: Final = FAULT_KINDS | {
     "unregister": _unregistrations,
     "restart-with": _other_settings,
 }
-"""All kinds for simulated clusters; `chaos.live.fault_kinds` has those for real ones."""
+"""The same for all kinds on simulated clusters. The kinds on real clusters are in `chaos.live.fault_kinds`."""

@@ -49,7 +49,7 @@ class HistoryInMemory:
         self._clients[process] = dict(properties)
 
     def take(self, *, complete: bool) -> History:
-        """Return the history. Call it once. An open operation has the outcome info, and an open fault is not healed."""
+        """Return the history; call it once. Open operations get outcome `info`; open faults have no end."""
         for unfinished in self._unfinished:
             self._add(unfinished.rows())
         tables: dict[str, pa.Table] = {name: buffer.take() for name, buffer in self._buffers.items()}

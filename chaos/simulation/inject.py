@@ -1,4 +1,4 @@
-"""Injector: applies a schedule of faults to a simulated cluster in virtual time, and reverts it."""
+"""Injector: applies the faults of a schedule to a simulated cluster in virtual time, and heals them."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 class Injector:
-    """Injector of the faults of one run."""
+    """Injector of one run."""
 
     def __init__(self, cluster: SimulatedCluster, context: FaultContext) -> None:
         self._cluster = cluster
@@ -18,18 +18,18 @@ class Injector:
         """Faults that found nothing to break, or that the simulation does not support."""
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
-        """Schedule all faults, with times relative to the present time."""
+        """Schedule all faults. Their times are relative to the present time."""
         for timed in schedule:
             self._open += 1
             self._cluster.scheduler.after(timed.at_ms, lambda timed=timed: self._inject(timed))  # type: ignore[misc]
 
     @property
     def is_over(self) -> bool:
-        """Whether every fault is over: healed, or without an effect."""
+        """Whether the time of every scheduled fault is over."""
         return self._open == 0
 
     def start_all(self) -> None:
-        """Start the nodes that do not run, as an operator does."""
+        """Start all nodes that do not run, as an operator would."""
         self._context.start_all()
 
     def _inject(self, timed: Timed) -> None:

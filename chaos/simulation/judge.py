@@ -1,4 +1,4 @@
-"""Verdict on the history and on the disks of a simulated run."""
+"""Verdict on the history of a simulated run, and comparison of its replicas on disk."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -35,10 +35,12 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
 
 
 def find_difference_of_replicas(cluster: SimulatedCluster, may_differ: Callable[[UUID, int, int], bool]) -> str | None:
-    """Return the first difference of two replicas on disk, or None. Only offsets that both logs contain are compared.
+    """Return the first difference between two replicas on disk; None if there is none.
 
-    :param may_differ: returns whether the batches at an offset of a partition (topic id, index, offset) may differ,
-        because of a power cut. They are not compared.
+    Only offsets that both logs contain are compared.
+
+    :param may_differ: returns whether batches may differ because of a power cut, by topic id, partition index and base
+        offset. Such batches are not compared.
     """
     image = next(iter(cluster.nodes.values())).metadata.image
     for topic in image.topics.values():
@@ -70,7 +72,7 @@ def _first_difference(one: list[tuple[int, bytes]], other: list[tuple[int, bytes
 
 
 def _batches(disk: SimulatedDisk, directory: str) -> list[tuple[int, bytes]]:
-    """Return base offset and bytes of each batch of a partition."""
+    """Return base offset and bytes of each batch in the segments of a partition."""
     found: list[tuple[int, bytes]] = []
     for path in sorted(path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".log")):
         data = bytes(disk.files[path])
@@ -83,4 +85,4 @@ def _batches(disk: SimulatedDisk, directory: str) -> list[tuple[int, bytes]]:
 
 
 _PREFIX = 12
-"""Size of the fields base offset and length."""
+"""Size in bytes of the first two fields of a batch: base offset and length."""

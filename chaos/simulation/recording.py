@@ -1,8 +1,9 @@
-"""Record of a run for a diagram: every message with the name of its API, and the changes of the nodes.
+"""Record of a run for a diagram: every message with the name of its API, the faults, and the changes of the nodes.
 
-A `RecordingTrace` replaces a run's trace, with the same digest, and a `ChangeRecorder` observes the same watch as the
-invariants. All events are numbered by one counter, in order. A change that a message causes is detected after the
-response was sent, but is recorded before the response, directly after the arrival of the message.
+A run uses a `RecordingTrace` instead of a `Trace`; both have the same digest. A `ChangeRecorder` observes the same
+`Watch` as the invariants. Every event has a position, a number that orders all events. The observer learns of a change
+only after the node has sent its responses. The change nevertheless gets a position before the responses, directly after
+the arrival of the message that caused it.
 """
 
 import struct
@@ -21,19 +22,21 @@ _REQUEST = struct.Struct(">ihhi")
 _RESPONSE = struct.Struct(">ii")
 _INTERNAL = "__"
 _STRIDE = 1_000
-"""Number of places from one event to the next, for the changes that the first event causes."""
+"""Distance between the positions of two events. The positions in between are for changes that the first one causes."""
 
 
 @dataclass(eq=False, slots=True)
 class SentMessage:
-    """A message. `place` and `arrived` are numbers of events; `arrived` is None if the message has not arrived.
+    """A request or a response.
 
+    :ivar source: name of a client, or id of a node; `destination` likewise.
     :ivar api: name of the API; None if the message is neither a complete request nor the response to one.
     :ivar request: for a response, its request; None for a request.
     :ivar response: for a request, its response; None if there is none.
+    :ivar arrival_position: position of the arrival; None if the message has not arrived.
     """
 
-    place: int
+    position: int
     at_ms: int
     source: str
     destination: str
@@ -42,7 +45,7 @@ class SentMessage:
     size_bytes: int
     request: "SentMessage | None" = None
     response: "SentMessage | None" = None
-    arrived: int | None = None
+    arrival_position: int | None = None
     arrived_ms: int | None = None
 
 
@@ -50,7 +53,7 @@ class SentMessage:
 class Change:
     """A change of a node, shown in its lane of the diagram."""
 
-    place: int
+    position: int
     at_ms: int
     lane: str
     text: str
@@ -61,10 +64,10 @@ class Change:
 class FaultInterval:
     """A fault, until it is healed."""
 
-    place: int
+    position: int
     at_ms: int
     text: str
-    healed: int | None = None
+    heal_position: int | None = None
     healed_ms: int | None = None
 
 
@@ -72,7 +75,9 @@ class FaultInterval:
 class Record:
     """The events of a run, in order.
 
-    :ivar arrival: lane, time and place of the last arrival, and the number of changes recorded after it.
+    :ivar events: position of the next event.
+    :ivar arrival: the last arrival of a message: lane, time in milliseconds, position, and number of changes that are
+        recorded directly after it.
     """
 
     events: int = 0
@@ -81,28 +86,28 @@ class Record:
     changes: list[Change] = field(default_factory=list)
     faults: list[FaultInterval] = field(default_factory=list)
 
-    def next_place(self) -> int:
-        """Return the place of a new event."""
+    def next_position(self) -> int:
+        """Return the position for a new event."""
         self.events += _STRIDE
         return self.events - _STRIDE
 
-    def arrived(self, lane: str, at_ms: int) -> int:
-        """Return the place of a new event: the arrival of a message."""
-        place = self.next_place()
-        self.arrival = lane, at_ms, place, 0
-        return place
+    def add_arrival(self, lane: str, at_ms: int) -> int:
+        """Note the arrival of a message, and return its position."""
+        position = self.next_position()
+        self.arrival = lane, at_ms, position, 0
+        return position
 
-    def place_of_change(self, lane: str, at_ms: int) -> int:
-        """Return the place directly after the last arrival, if that was at this node and time; else a new place."""
-        arrived_in, arrived_ms, place, count = self.arrival
-        if (arrived_in, arrived_ms) != (lane, at_ms) or count + 1 == _STRIDE:
-            return self.next_place()
-        self.arrival = arrived_in, arrived_ms, place, count + 1
-        return place + count + 1
+    def position_of_change(self, lane: str, at_ms: int) -> int:
+        """Return the position directly after the last arrival if that has this lane and time, else a new position."""
+        arrival_lane, arrival_ms, position, count = self.arrival
+        if (arrival_lane, arrival_ms) != (lane, at_ms) or count + 1 == _STRIDE:
+            return self.next_position()
+        self.arrival = arrival_lane, arrival_ms, position, count + 1
+        return position + count + 1
 
 
 class RecordingTrace(Trace):
-    """A trace that records the messages."""
+    """A trace that also records messages, faults, and changes of machines and clocks."""
 
     def __init__(self, record: Record) -> None:
         super().__init__()
@@ -126,22 +131,22 @@ class RecordingTrace(Trace):
         record = self._record
         match kind:
             case "request" | "answer" if destination is not None and number is not None:
-                message = SentMessage(record.next_place(), at_ms, source, destination, text, None, len(data))
+                message = SentMessage(record.next_position(), at_ms, source, destination, text, None, len(data))
                 self._by_number[number] = message
                 record.messages.append(message)
                 (self._request if kind == "request" else self._response)(message, data)
             case "deliver":
                 message = self._by_number[number or 0]
-                message.arrived, message.arrived_ms = record.arrived(message.destination, at_ms), at_ms
+                message.arrival_position, message.arrived_ms = record.add_arrival(message.destination, at_ms), at_ms
             case "fault":
-                record.faults.append(FaultInterval(record.next_place(), at_ms, text))
+                record.faults.append(FaultInterval(record.next_position(), at_ms, text))
             case "heal":
-                fault = next(each for each in record.faults if each.text == text and each.healed is None)
-                fault.healed, fault.healed_ms = record.next_place(), at_ms
+                fault = next(each for each in record.faults if each.text == text and each.heal_position is None)
+                fault.heal_position, fault.healed_ms = record.next_position(), at_ms
             case "pause" | "resume":
-                record.changes.append(Change(record.next_place(), at_ms, source, f"{kind}d", MarkKind.NOTE))
+                record.changes.append(Change(record.next_position(), at_ms, source, f"{kind}d", MarkKind.NOTE))
             case "clock":
-                record.changes.append(Change(record.next_place(), at_ms, source, f"clock: {text}", MarkKind.NOTE))
+                record.changes.append(Change(record.next_position(), at_ms, source, f"clock: {text}", MarkKind.NOTE))
             case _:
                 pass
 
@@ -165,7 +170,7 @@ class RecordingTrace(Trace):
 
 
 class ChangeRecorder(Observer):
-    """Observer that records changes of the nodes: elections, truncations, ISRs, high watermarks."""
+    """Observer that records changes of nodes: starts, ends, elections, truncations, log ends, high watermarks, ISRs."""
 
     def __init__(self, record: Record, now_ms: Callable[[], int]) -> None:
         self._record = record
@@ -173,13 +178,13 @@ class ChangeRecorder(Observer):
         self._isrs: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe a cluster, before the observers that end the run."""
+        """Observe a cluster. This observer is called first, because another one may end the run."""
         watch.observers.insert(0, self)
         watch.subscribe(QuorumStateChanged, self._record_leader, first=True)
 
     def _add(self, watched: Watched, text: str, kind: MarkKind) -> None:
         now_ms, lane = self._now_ms(), str(watched.node_id)
-        self._record.changes.append(Change(self._record.place_of_change(lane, now_ms), now_ms, lane, text, kind))
+        self._record.changes.append(Change(self._record.position_of_change(lane, now_ms), now_ms, lane, text, kind))
 
     def started(self, watched: Watched) -> None:
         """Record the start of a node."""
@@ -197,7 +202,7 @@ class ChangeRecorder(Observer):
             self._add(watched, f"leads the quorum in epoch {state.epoch}", MarkKind.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Record a truncation if a log that is opened has lost records."""
+        """Record as a truncation that a log has lost records when it is opened."""
         if log.removed and not _is_internal(replica):
             self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", MarkKind.TRUNCATION)
 

@@ -1,4 +1,4 @@
-"""Nodes by role in a simulated cluster at this moment, from the state of the simulation, without requests."""
+"""Present nodes by role in a simulated cluster. They are read from the state of the simulation, without requests."""
 
 from fixtures.faults import Node, Role
 from fixtures.faults.places import InitialRoles
@@ -9,7 +9,7 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 class Roles:
-    """Roles in one cluster. Those of replicas refer to partition 0 of `topic`."""
+    """Roles in one cluster. Leader and followers are those of partition 0 of `topic`."""
 
     def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
         self._cluster = cluster
@@ -17,12 +17,12 @@ class Roles:
         self._initial = InitialRoles()
 
     def note_initial(self) -> None:
-        """Note the roles of this moment, at which the trial starts."""
+        """Note the initial replicas and brokers, to which roles such as `FIRST_REPLICA` refer."""
         partition = self._partition(self._topic)
         self._initial = InitialRoles(() if partition is None else tuple(partition.replicas), self.brokers)
 
     def node(self, name: Node) -> int | None:
-        """Return the node that has a role at this moment; None if there is none."""
+        """Return the id of the node that has this role now, or the given id; None if there is no such node."""
         match name:
             case int():
                 return name if name in self._cluster.machines else None
@@ -59,7 +59,7 @@ class Roles:
         return None if newest is None else newest.metadata.image
 
     def is_alone_in_sync(self, node_id: int) -> bool:
-        """Whether a node is the last in-sync replica of a partition."""
+        """Whether there is a partition whose only in-sync replica is this node."""
         image = self.image()
         return image is not None and any(partition.isr == (node_id,) for partition in image.partitions())
 

@@ -1,19 +1,19 @@
-"""Executor of a trial in virtual time, and its verdict: `run(trial)`.
+"""Executor of a trial in virtual time: `run(trial)` runs the trial and returns its verdict.
 
-1. *ready*: the nodes start, the topics are created, all replicas are in sync.
-2. *steady*: clients begin.
+1. *ready*: the nodes start, the topics are created, and all replicas get in sync.
+2. *steady*: the clients begin.
 3. *faulty*: the faults of the schedule are injected and healed. The phase ends when the last fault is healed and
    every client has finished.
 4. *healed*: the cluster must converge within `CONVERGE_MS`, accept a write to every partition, and converge again
    (liveness).
-5. *checked*: it must reject invalid requests (`post_run_checks`).
-6. *drained*: a new consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
-7. *idle*: periodic work of brokers must be done (`periodic_work`).
-8. *restarted*: all nodes are shut down at once, must end by themselves within `STOP_MS`, and converge again.
+5. *checked*: two of the post-run checks send requests, most of them invalid (`post_run_checks`).
+6. *drained*: a new consumer reads every partition to its end, the groups' offsets are fetched, and disks are compared.
+7. *idle*: no periodic work of brokers may be overdue (`periodic_work`), and every node must be idle.
+8. *restarted*: all nodes are shut down at once. They must end within `STOP_MS`, start again, and converge.
 
-The run ends when an invariant is violated after an event. Otherwise its history is judged like the history of any
-other target. An error that the core raises, and that is not caused by a fault of the node's disk or metadata, is a bug:
-the violation `exception`.
+Invariants are checked after each event. The first violation of an invariant or of a phase ends the run. If there is
+none, the history is judged like that of any other target. Errors of a node's disk or metadata only end the node. Any
+other exception in the broker's core is the violation `exception`.
 """
 
 import traceback
@@ -66,28 +66,31 @@ IN_VIRTUAL_TIME = {
     "initial.broker.registration.timeout.ms": "60000",
     "producer.id.expiration.check.interval.ms": "1000",
 }
-"""Properties that differ from trials on real processes. With Kafka's default interval of half a second, NoOp records of
-the metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
-because no simulated machine is slow. With Kafka's default retry backoff of 20 ms, requests of nodes that know no leader
-would be a quarter of the work of a seed. Expired producers are removed as often as retention is checked."""
+"""Properties that differ from those of trials on real processes, for these reasons:
+
+- Retry backoff: with Kafka's default of 20 ms, a quarter of the time of a seed would go to nodes that know no leader.
+- Idle interval: with Kafka's default of 500 ms, NoOpRecords of the metadata log would cause a third of all messages.
+- First registration: Kafka's default of a minute is enough, because no simulated machine is slow.
+- Producer ids: with Kafka's default of ten minutes, no run would remove an expired producer.
+"""
 WIRE_CHECKED_EVERY = 50
-"""One in this number of messages is decoded again with kio's reader, which is slow."""
+"""Of this number of messages, one is also decoded by kio (`WireCheck`), which is slow."""
 READY_MS = 60_000
 CONVERGE_MS = 90_000
-"""More than twice the time that a follower waits for a lost response (`replica.socket.timeout.ms`)."""
+"""More than twice `replica.socket.timeout.ms`, the time for which a follower waits for a lost response."""
 POST_RUN_CHECK_MS = 90_000
-"""Timeout of the post-run checks: one of them is idle for more than a minute."""
+"""Timeout of a post-run check. One of the checks sleeps for more than a minute."""
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000
-"""Longer than the few seconds for which the last nodes wait for a quorum that has ended, and for a successor."""
+"""Time for all nodes to end. The last nodes wait a few seconds for a quorum and a successor that no longer exist."""
 _PROMISED = ("replication.factor", "min.insync.replicas")
-"""Properties of a topic from which the checker concludes what Kafka promises."""
+"""Properties of a topic on which the checker's rules depend."""
 _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
 _FIRST_HELPER = 1_000
-"""Processes with higher numbers are not clients of the trial."""
+"""Processes with higher numbers are helpers of the run, not clients of the trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +98,14 @@ class SimulatedRun:
     """Outcome of a run.
 
     :ivar digest: hash of the trace; equal runs have equal digests.
+    :ivar events: number of events of the simulation.
+    :ivar virtual_ms: duration of the run in virtual time.
     :ivar operations: number of operations in the history.
-    :ivar coverage: counts of each state and transition.
+    :ivar coverage: how often each state and transition occurred.
     :ivar violation: None if there is none.
     :ivar without_effect: faults that had no effect.
-    :ivar unknown: reasons why the history is not judged completely; empty if it is, or if there is a violation.
+    :ivar unknown: checks of the history that could not be decided. Empty if a violation has ended the run, because its
+        history is not judged.
     """
 
     digest: str
@@ -114,7 +120,7 @@ class SimulatedRun:
 
 
 class _Failed(Exception):  # noqa: N818 - a verdict, not an error of the program
-    """Signal that the run shows a violation."""
+    """Signal that a phase has failed. `name` and the message become those of the violation."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
@@ -124,7 +130,7 @@ class _Failed(Exception):  # noqa: N818 - a verdict, not an error of the program
 def run(trial: Trial, *, record: Record | None = None) -> SimulatedRun:
     """Run a trial and judge it. The same trial gives the same outcome.
 
-    :param record: collects all events, for a diagram.
+    :param record: if given, receives all messages, faults and changes, for a diagram.
     """
     live = _Run(trial, Trace() if record is None else RecordingTrace(record))
     if record is not None:
@@ -187,7 +193,7 @@ class _Run:
         self._helpers = 0
 
     def violation(self) -> Violation | None:
-        """Perform all phases; return the first violation, or None. The history is not judged here."""
+        """Perform all phases. Return the first violation, or None. The history is not judged here."""
         try:
             self._get_ready()
             self._break()
@@ -220,7 +226,7 @@ class _Run:
         return Violation(name, text, self.cluster.scheduler.now_ms)
 
     def _acknowledged(self, place: TopicPartition, offset: int, crc: int) -> None:
-        """Note an acknowledgement; without its checksum if the broker sets timestamps."""
+        """Note an acknowledged batch. Its checksum is not compared if the broker may replace timestamps."""
         self.invariants.acknowledged(*place, offset, crc=crc if self.context.keeps_timestamps else None)
 
     # Phases
@@ -316,7 +322,7 @@ class _Run:
             scheduler.run(_REST_LOOK_MS)
 
     def _restart(self) -> None:
-        """Shut all nodes down at once, so that the last ones find no successor, and start them again."""
+        """Shut all nodes down at once, and start them again. The last nodes to end find no successor."""
         cluster, scheduler = self.cluster, self.cluster.scheduler
         with ExitStack() as rows:
             for node_id, machine in cluster.machines.items():
@@ -347,9 +353,9 @@ class _Run:
             self._do(self._raw().refresh_until_known(topics), READY_MS, "no broker returns metadata")
 
     def _restart_unregistered(self) -> None:
-        """Restart brokers that a delayed request has unregistered while they were running.
+        """Restart brokers that a delayed UnregisterBroker has removed while they were running.
 
-        Their heartbeats are rejected, as in Kafka, until an operator restarts them.
+        As in Kafka, the heartbeats of such a broker are rejected until an operator restarts it.
         """
         image = self.roles.image()
         if image is None or not any(isinstance(timed.fault, Unregister) for timed in self.trial.schedule):
@@ -385,7 +391,7 @@ class _Run:
         return SingleRequestClient(self._process(), self.context, RequestClient())
 
     def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
-        """Let a helper perform steps; `otherwise` is the violation if they take too long."""
+        """Let a helper perform steps. If they take longer than `within_ms`, fail with the text `otherwise`."""
         process = self._process()
         process.start(steps)
         if not self._await(process, within_ms):
@@ -404,7 +410,7 @@ class _Run:
 
 
 def _lasting_properties(topic: Topic, created: Iterable[CreateTopic]) -> dict[str, str]:
-    """Return a topic's properties, without those of `_PROMISED` that differ when a client creates the topic again."""
+    """Return a topic's properties, without those of `_PROMISED` that change when a client creates the topic again."""
     first = _created_properties(topic)
     again = [_created_properties(step) for step in created if step.topic == topic.name]
     changed = {name for name in _PROMISED for other in again if other.get(name) != first.get(name)}
@@ -416,13 +422,13 @@ def _created_properties(topic: Topic | CreateTopic) -> dict[str, str]:
 
 
 def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:
-    """Create a topic, and repeat the request until it succeeds or the topic exists."""
+    """Repeat a CreateTopics request until it succeeds or the topic exists."""
     while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
         yield Sleep(100)
 
 
 def _until_fetched(reader: Consumer, places: Iterable[TopicPartition]) -> Behaviour:
-    """Fetch group offsets, and repeat the request until it succeeds."""
+    """Repeat a fetch of group offsets until it succeeds."""
     while (yield from reader.fetch_offsets(list(places))) is not None:
         yield Sleep(100)
 

@@ -1,7 +1,7 @@
-"""Trial of a seed: random bytes generated from the seed drive the strategies (Hypothesis's `fuzz_one_input`).
+"""Trial of a seed: the seed gives random bytes, from which Hypothesis draws the trial (`fuzz_one_input`).
 
-One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. To keep
-it for longer, save the trial itself.
+A seed gives the same trial in any process and on any machine, but only with the same versions of kafkatrial and
+Hypothesis. To keep a trial for longer, save the trial itself.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from conformance.trial.trial import Trial
 T = TypeVar("T")
 
 _BYTES: Final = 8_192
-"""Maximum number of bytes that Hypothesis uses for one example; a trial uses a tenth."""
+"""Number of bytes from which Hypothesis draws one value. A trial uses a tenth of them."""
 
 
 def trial_of_seed(seed: int) -> Trial:
@@ -35,8 +35,8 @@ def _trials() -> SearchStrategy[Trial]:
 def drawn_from_seed(strategy: SearchStrategy[T], seed: int) -> T:
     """Return the value that a strategy draws from the bytes of a seed.
 
-    Bytes that give no value, since a filter rejects them, are skipped. The strategy must be the same object each time,
-    because its first use takes long.
+    If a filter rejects the value of these bytes, the next bytes are used. Pass the same strategy object each time,
+    because the first use of an object takes long.
     """
     random = Random(seed)
     draw, drawn = _drawing(strategy)

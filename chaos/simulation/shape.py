@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Nodes 1 to `nodes`; `roles` as in `ClusterSettings`; topics by name with their number of partitions."""
+    """Nodes and topics of one trial.
+
+    :ivar nodes: number of nodes; their ids are 1 to this number.
+    :ivar roles: `process.roles` by node id, of the nodes that are not both broker and controller.
+    :ivar topics: name and number of partitions of each topic.
+    :ivar replication_factor: replication factor of all topics.
+    """
 
     nodes: int = 3
     roles: tuple[tuple[int, str], ...] = ()
@@ -14,15 +20,15 @@ class Shape:
 
     @property
     def all_roles(self) -> dict[int, str]:
-        """The role of each node; the default is both roles."""
+        """The `process.roles` of each node, by its id."""
         return {node: dict(self.roles).get(node, "broker,controller") for node in range(1, self.nodes + 1)}
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The nodes with replicas."""
+        """The ids of the nodes that are brokers."""
         return tuple(node for node, role in self.all_roles.items() if "broker" in role)
 
     @property
     def partitions(self) -> tuple[tuple[str, int], ...]:
-        """All partitions of all topics."""
+        """Topic name and index of all partitions."""
         return tuple((name, partition) for name, count in self.topics for partition in range(count))

@@ -16,13 +16,13 @@ from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import Failure
 
 _OPERATIONS: Final = {DiskOperation.WRITE: "append", DiskOperation.RENAME: "replace"}
-"""Operations with another name in the simulation's disk."""
+"""Names of operations in `SimulatedDisk`, where they differ from those of `DiskOperation`."""
 
 
 class SimulatedControls:
     """`FaultControls` of one cluster.
 
-    :param clients: places of the clients.
+    :param clients: names of the clients as ends of links.
     """
 
     def __init__(self, cluster: SimulatedCluster, clients: Sequence[str]) -> None:
@@ -53,9 +53,10 @@ class SimulatedDisks:
     def cut_power(
         self, nodes: Sequence[int], unflushed: Unflushed = Unflushed.TORN, seed: int = 0
     ) -> Mapping[int, PowerLoss]:
-        """Cut the power of nodes. Unflushed data is lost or torn, depending on the cluster's seed.
+        """Cut the power of nodes. How much unflushed data is lost depends on the cluster's seed.
 
-        An armed power cut of these nodes is disarmed. A node that such a cut has already stopped loses nothing more.
+        A power cut armed for one of these nodes (`arm_power_cut`) is disarmed. If it has already stopped the node, the
+        node loses nothing more.
         """
         assert unflushed is Unflushed.TORN, unflushed
         lost = {}
@@ -68,7 +69,7 @@ class SimulatedDisks:
         return lost
 
     def arm_power_cut(self, node: int, after_changes: int) -> None:
-        """Cut a node's power during a change of its disk, after this number of changes; at once, if it does not run."""
+        """Cut a node's power during a change of its disk, after this number of changes; at once if it does not run."""
         machine = self._machines[node]
         if machine.node is None:
             machine.cut_power()
@@ -78,7 +79,7 @@ class SimulatedDisks:
 
     @contextmanager
     def inject(self, node: int, fault: DiskFault) -> Iterator[None]:
-        """Make operations of a node's disk fail, or its flushes slow, until the context is left. Delays add up."""
+        """Inside the context, make operations of a node's disk fail, or delay its flushes. Delays add up."""
         disk = self._machines[node].disk
         if fault.error is None:
             disk.flush_ms += int(fault.delay_ms)
@@ -98,7 +99,7 @@ class SimulatedDisks:
 
     @contextmanager
     def fill(self, node: int, free_bytes: int = 0) -> Iterator[None]:
-        """Limit the free space of a node's disk until the context is left. Of several limits the newest applies."""
+        """Inside the context, limit the free space of a node's disk. Of several limits the newest applies."""
 
         def limit(newest: int | None) -> None:
             self._machines[node].disk.free_bytes = newest
@@ -117,7 +118,7 @@ class SimulatedClocks:
 
     @contextmanager
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
-        """Move a node's wall clock, and back when the context is left."""
+        """Move a node's wall clock by a time, and move it back when the context is left."""
         self._machines[node].jump_clock(by_ms)
         try:
             yield
@@ -126,7 +127,7 @@ class SimulatedClocks:
 
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
-        """Change the rate of both clocks of a node inside the context, in millionths; negative: slower."""
+        """Inside the context, make both clocks of a node faster, in millionths; slower if negative."""
         drift_clock = self._machines[node].drift_clock
         with self._rates_ppm[node].add(rate_ppm, drift_clock):
             drift_clock(rate_ppm)
@@ -134,5 +135,5 @@ class SimulatedClocks:
 
     @property
     def residue(self) -> tuple[str, ...]:
-        """The nodes whose wall clocks are set forward or back."""
+        """The nodes whose wall clocks differ from the correct time because of a jump."""
         return tuple(f"node {node}" for node, machine in self._machines.items() if machine.clock.wall_offset_ms)

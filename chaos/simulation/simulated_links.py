@@ -33,9 +33,11 @@ class SimulatedLinks:
     def cut(
         self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
     ) -> Iterator[None]:
-        """Drop the bytes in one direction of the connections that `source` opens to `destination`.
+        """Inside the context, lose the requests or the responses on connections that `source` opens to `destination`.
 
-        `source` can open no connection to `destination` meanwhile, because that needs both directions.
+        `source` cannot open new connections to `destination`, because that needs both directions.
+
+        :param lost: whether the requests of `source` are lost, or the responses of `destination`.
         """
         links = []
         for opener in self._places_of(source):
@@ -46,7 +48,7 @@ class SimulatedLinks:
 
     @contextmanager
     def impair(self, directions: Collection[Direction], condition: LinkCondition) -> Iterator[None]:
-        """Apply a condition to directions inside the context. Raises `TargetError` for slices."""
+        """Apply a condition to directions inside the context. Raises `TargetError` if it has `slice_bytes`."""
         if condition.slice_bytes is not None:
             raise TargetError("the simulation delivers each message whole")
         simulated = Condition(_CUTS[condition.barrier], condition.delay_ms, condition.jitter_ms, condition.bytes_per_ms)
@@ -58,12 +60,12 @@ class SimulatedLinks:
         raise TargetError("the simulation rejects no connections")
 
     def reset(self, one: int | str, other: int | str) -> None:
-        """End every connection between two places, once, for both ends."""
+        """Reset every open connection between two places. Both ends are notified."""
         self._end(one, other, notifies=(True, True))
 
     @contextmanager
     def half_open(self, one: int | str, other: int | str) -> Iterator[None]:
-        """End every connection between two places, once, without notice to the end that opened it."""
+        """Reset every open connection between two places. Only the end that accepted the connection is notified."""
         self._end(one, other, notifies=(False, True))
         yield
 
@@ -88,7 +90,7 @@ class SimulatedLinks:
 
 
 def _link(direction: Direction) -> Link:
-    """Return the link of a direction; only clients connect to the listener for clients."""
+    """Return the link of a direction. Clients always use the listener for clients."""
     ends = direction.source, direction.destination
     if CLIENT not in ends:
         return Link(str(direction.source), str(direction.destination), _LISTENERS[direction.listener])

@@ -11,7 +11,7 @@ from reference_broker.simulation.cluster import READY_MAX_MS, SimulatedCluster
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
-"""Duration of a process's start, as on a real machine, so that an observer notices that the node is down."""
+"""Virtual time from a call of `restart` to the start of the node, so that an observer notices that it was down."""
 
 
 class MachineProcesses:
@@ -29,7 +29,7 @@ class MachineProcesses:
         return self._find_cluster()
 
     def node_ids(self) -> Sequence[int]:
-        """Return the nodes that the cluster has now."""
+        """Return the ids of all machines."""
         return tuple(self._cluster.machines)
 
     def kill(self, node: int) -> None:
@@ -51,19 +51,19 @@ class MachineProcesses:
                 machine.resume()
 
     def ended(self) -> Mapping[int, str]:
-        """Return the nodes that do not run, with the reason if they ended on their own."""
+        """Return the nodes that do not run. The value is the error of a node that failed, else empty."""
         machines = {node: self._cluster.machines[node] for node in self.node_ids()}
         return {node: machine.failed for node, machine in machines.items() if machine.node is None}
 
     def send_sigterm(self, node: int) -> None:
-        """Begin a controlled shutdown, also of a paused process. No effect on an ended one."""
+        """Begin a controlled shutdown; a paused process is resumed first. No effect on a node that does not run."""
         machine = self._cluster.machines[node]
         if machine.node is not None:
             machine.resume()
             machine.shut_down()
 
     def launch(self, node: int) -> None:
-        """Start a node that does not run; it ends again if its disk prevents the start."""
+        """Start a node that does not run. It ends at once if it cannot open its disk."""
         self._cluster.start(node)
 
     def configure(self, node: int, name: str, value: str) -> None:
@@ -90,7 +90,7 @@ class SimulatedProcesses(MachineProcesses):
         Args:
             started: returns the started cluster, or raises `TargetError`.
             initial_nodes: the initial nodes of the cluster, which are its controllers.
-            node_ids: returns the nodes that the cluster has now.
+            node_ids: returns the ids of the present nodes.
             copies: copies of the nodes' disks; changes of a copy are applied to the disk when the node starts.
         """
         super().__init__(lambda: started()[0])
@@ -100,7 +100,7 @@ class SimulatedProcesses(MachineProcesses):
         self._copies = copies
 
     def node_ids(self) -> Sequence[int]:
-        """Return the nodes that the cluster has now, without brokers that have left it."""
+        """Return the ids of all nodes, without brokers that were removed (`Simulation.remove_broker`)."""
         return self._node_ids()
 
     def shut_down(self, node: int) -> None:
@@ -113,7 +113,7 @@ class SimulatedProcesses(MachineProcesses):
     def restart(self, node: int) -> None:
         """Start a node, and advance time until it serves.
 
-        If no majority of the controllers runs, return after the start, because no node can serve then.
+        If no majority of the controllers runs, no node can serve; then return without waiting.
 
         :raises TargetError: the node is running already, ends, or does not serve in time.
         """

@@ -1,11 +1,11 @@
 """Threads in virtual time: there may be any number, but exactly one runs at a time.
 
-A thread runs until it waits. Then another thread runs: of those that can continue, the one that has waited longest. If
-none can continue, the waiting thread performs the next step of the simulation. So the threads of a program run one
-after the other, in the same order each time.
+A thread runs until it waits. Then the next thread runs: of those that can continue, the one that has waited longest. If
+no thread can continue, the thread that waited last performs the next event of the simulation. Therefore the threads of
+a program run in the same order each time.
 
-All waiting threads get an error when the simulation is stopped, when one of its steps fails, and when all threads wait
-without a timeout for something that never happens.
+`wait` raises an error in all waiting threads when the simulation is stopped, when one of its events fails, or when all
+threads wait without a timeout for something that never happens.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from fixtures.clients.stage import Event, Task
 from reference_broker.simulation.scheduler import Scheduler
 
 STUCK_MS = 3_600_000
-"""Virtual time without progress after which the simulation is stopped."""
+"""Virtual time after which the simulation is stopped if all threads wait without a timeout."""
 
 
 class StoppedError(Exception):
@@ -26,7 +26,7 @@ class StoppedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A waiting thread, and its condition."""
+    """A waiting thread. It runs again when another thread releases its `baton`."""
 
     can_continue: Callable[[], bool]
     end_ms: int | None
@@ -44,7 +44,7 @@ class SimulatedStage:
         self._failure: Exception | None = None
 
     def start(self, action: Callable[[], None]) -> Task:
-        """Start a thread, which runs once its caller waits."""
+        """Start a thread. It does not run before the calling thread waits."""
         task = _Task(self)
         waiter = _Waiter(lambda: True, None)
         self._waiters.append(waiter)
@@ -72,9 +72,9 @@ class SimulatedStage:
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
         """Let other threads and time continue until the condition is true or the timeout has passed.
 
-        Return whether the condition is true.
+        Return whether the condition is true at the end.
 
-        :raises StoppedError: the simulation was stopped. If one of its steps failed, the error of the step is raised
+        :raises StoppedError: the simulation was stopped. If one of its events failed, the error of the event is raised
             instead.
         """
         if condition():
@@ -91,7 +91,7 @@ class SimulatedStage:
         return condition()
 
     def _pass_on(self, own: _Waiter | None) -> _Waiter | None:
-        """Let the next thread run, which may be the calling one; return its waiter, or None if no thread waits."""
+        """Let the next thread run, possibly the calling one. Return its waiter, or None if no thread waits."""
         since_ms = self._scheduler.now_ms
         while self._waiters:
             ready = next((waiter for waiter in self._waiters if self._is_ready(waiter)), None)

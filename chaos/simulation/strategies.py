@@ -1,13 +1,13 @@
-"""Hypothesis strategies over trials of the simulation: clients and the schedule of faults together.
+"""Hypothesis strategy for trials of the simulation: cluster, topics, clients and faults.
 
-Swarm testing (Groce and others, ISSTA 2012): each trial first draws which kinds of clients, steps, faults and settings
-are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything. A trial
-usually has about a hundred client operations and about three faults, within 30 s of virtual time.
+Swarm testing (Groce and others, ISSTA 2012): each trial first draws a `Swarm`, a few kinds of clients and faults and a
+few settings. Then it draws only from these. Otherwise every trial would be a mixture of everything, in which rare
+combinations hardly occur. A trial usually has a hundred client operations and three faults in 30 s of virtual time.
 
-Faults that find bugs in replicated logs are drawn often: faults of the leader, faults within milliseconds of one
-another or just within a timeout, and *stories*, groups of faults in the order in which real clusters lost records.
+Faults that find bugs in replicated logs are drawn often: faults of the leader, faults within milliseconds of each other
+or just within a timeout, and *stories*: faults in an order in which real clusters have lost records.
 
-Everything shrinks towards one client, no fault and Kafka's defaults.
+Trials shrink towards one client, no fault and Kafka's defaults.
 """
 
 from dataclasses import dataclass, replace
@@ -42,8 +42,8 @@ _TOPIC_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "file.delete.delay.ms": ("0", "1000"),
     "cleanup.policy": ("compact", "compact,delete"),
 }
-"""Values of a topic's configurations. A small index gives many segments, although Kafka's minimum of `segment.bytes` is
-a mebibyte."""
+"""Values of topic properties. A small `segment.index.bytes` gives many segments; Kafka's minimum of `segment.bytes`, a
+mebibyte, would give one."""
 
 _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "replica.lag.time.max.ms": ("1000", "3000", "10000"),
@@ -62,11 +62,11 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "unclean.leader.election.interval.ms": ("1000",),
     "producer.id.expiration.ms": ("16000", "25000"),
 }
-"""Values of nodes' configurations. `producer.id.expiration.ms` is longer than every client's `delivery.timeout.ms`."""
+"""Values of broker properties. `producer.id.expiration.ms` is longer than the `delivery.timeout.ms` of any client."""
 
 
 NO_OP_BATCH_BYTES: Final = 72
-"""Size of a batch of the metadata log with one NoOpRecord, after which a snapshot is just due."""
+"""Size of a batch of the metadata log with one NoOpRecord. With this limit, each such batch causes a snapshot."""
 _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     "short-metadata-log": (
         (),
@@ -87,23 +87,26 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     ),
     "timed-flush": ((("flush.ms", "300"),), (("log.flush.scheduler.interval.ms", "200"),)),
 }
-"""By name, settings of topics and settings of nodes that are used together."""
+"""By name, topic properties and broker properties that are used together."""
 
 _GO_WITH: Final = {
     "left-behind": "short-metadata-log",
     "late-requests": "short-sessions",
     "late-leader": "short-lag",
 }
-"""By kind of fault, the settings of `_TOGETHER` without which the fault has no effect."""
+"""By kind of fault, the entry of `_TOGETHER` without which the fault has no effect."""
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
-"""A trial sometimes has the settings of one of these entries of `_TOGETHER`, independent of its faults."""
+"""Entries of `_TOGETHER` of which a trial sometimes has one, independent of its faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Kinds of clients and faults and names of settings that one trial may use, and its shape."""
+    """Shape of one trial, and the only kinds of clients and faults and names of properties that it may use.
+
+    :ivar together: names of entries of `_TOGETHER`.
+    """
 
     shape: Shape
     clients: tuple[str, ...]
@@ -113,16 +116,16 @@ class Swarm:
     together: tuple[str, ...]
 
     def fixed(self, of: int) -> Properties:
-        """Return the settings that are used together: those of topics if `of` is 0, those of nodes if it is 1."""
+        """Return the properties from `_TOGETHER`: topic properties if `of` is 0, broker properties if it is 1."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
-        if self.shape.nodes == 1:  # records deleted from the only metadata log cannot be checked
+        if self.shape.nodes == 1:  # with one node, the invariants cannot check deleted records of the metadata log
             names.pop("short-metadata-log", None)
         return tuple(setting for name in names for setting in _TOGETHER[name][of])
 
 
 @st.composite
 def trials(draw: st.DrawFn) -> Trial:
-    """Draw a trial with any kinds of clients and faults of a simulated cluster."""
+    """Draw a trial for a simulated cluster."""
     swarm = draw(_swarms())
     shape = swarm.shape
     return Trial(
@@ -138,11 +141,13 @@ def trials(draw: st.DrawFn) -> Trial:
 
 
 def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
-    """Make idempotent producers send keys if a topic is compacted. Other producers may omit keys and be rejected.
+    """Make idempotent producers send keys if a topic may be compacted, so that no batch is rejected for a missing key.
 
-    After a rejected batch, an idempotent producer decreases the sequences of the later batches in flight. The broker
-    may already have accepted one of them with its old sequence. Then it treats the batch that now has this sequence as
-    a duplicate. The same happens with Kafka's own producer.
+    After a rejected batch, an idempotent producer decreases the sequence numbers of the later batches in flight. The
+    broker may already have accepted one of these with its old number. It then takes the batch that has this number now
+    for a duplicate, and drops it. The same happens with Kafka's own producer.
+
+    Producers without idempotence may omit keys and be rejected.
     """
     if "cleanup.policy" not in topic_settings:
         return clients
@@ -191,7 +196,7 @@ _SHAPES: Final = (
     *_shapes(nodes=4, roles=((3, "broker"), (4, "broker")))[:1],
     *_shapes(nodes=1, replication_factor=1)[:2],
 )
-"""The shapes of trials; most have three nodes with both roles."""
+"""The shapes of trials. Most have three nodes, which are both broker and controller."""
 
 
 def _drawn(draw: st.DrawFn, names: tuple[str, ...], fixed: Properties) -> Properties:

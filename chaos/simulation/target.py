@@ -1,7 +1,7 @@
 """Target `simulation`: a cluster of the reference broker in this thread, in virtual time.
 
-Time advances only while a caller waits through the target's transport. A run of minutes on processes takes a second
-here, and the same calls give the same run.
+Time advances only while a caller waits, through the transport, the stage or a control of this target. A run that takes
+minutes on processes takes a second here. The same calls give the same run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class Simulation:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The capabilities of the controls; replication and faults of links between nodes need at least three nodes."""
+        """What the controls can do. `REPLICATION`, and `LINK_FAULTS` between nodes, need at least three nodes."""
         alone = {
             Capability.TOPIC_ADMIN,
             Capability.CLIENT_LINK_FAULTS,
@@ -72,44 +72,44 @@ class Simulation:
 
     @property
     def node_count(self) -> int:
-        """The initial number of nodes."""
+        """The number of nodes at the start."""
         return self._count
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The brokers."""
+        """The present nodes; all are brokers."""
         return tuple(_advertised(node_id) for node_id in self._node_ids)
 
     @property
     def transport(self) -> Transport:
-        """Virtual time, and simulated connections."""
+        """Transport with virtual time and simulated connections."""
         return SimulatedTransport(self.cluster, self.stage)
 
     @property
     def stage(self) -> SimulatedStage:
-        """Stage whose threads run one at a time."""
+        """Stage for threads of clients, of which one runs at a time. Raises `TargetError` before the start."""
         if self._stage is None:
             raise TargetError("the simulation has not started")
         return self._stage
 
     @property
     def drivers(self) -> Drivers:
-        """Producers and consumers in virtual time."""
+        """Factory of producers and consumers in virtual time."""
         return SimulatedDrivers(self.cluster, self.stage, self._initial_nodes)
 
     @property
     def bootstrap_servers(self) -> str:
-        """Host names that resolve only in the simulation."""
+        """Host and port of each node. The host names resolve only in this target's transport."""
         return ",".join(f"{node.host}:{node.port}" for node in self.nodes)
 
     @property
     def cluster_properties(self) -> Mapping[str, str]:
-        """Settings of every node."""
+        """The Kafka properties of every node."""
         return self._properties
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Empty, because no other software than this suite runs."""
+        """No versions: the simulation runs no other software than this suite."""
         return {}
 
     def start(self) -> None:
@@ -120,7 +120,7 @@ class Simulation:
             raise TargetError("the simulated cluster is not ready within a virtual minute")
 
     def stop(self) -> None:
-        """Stop the cluster, and keep the messages of its nodes."""
+        """Stop the cluster, but keep the log lines of its nodes for `collect_logs`."""
         if self._cluster is not None:
             self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
             self.stage.stop()
@@ -131,7 +131,7 @@ class Simulation:
         self._copies.clear()
 
     def collect_logs(self, directory: Path) -> None:
-        """Write the messages of each node to its `broker.log`."""
+        """Write the log lines of each node to `broker.log` in a directory named by its id."""
         for node_id, notes in self._notes.items():
             (directory / str(node_id)).mkdir(parents=True, exist_ok=True)
             (directory / str(node_id) / "broker.log").write_text("".join(f"{line}\n" for line in notes))
@@ -146,7 +146,7 @@ class Simulation:
     # MembershipControl
 
     def add_broker(self) -> Node:
-        """Add a broker that is not a controller; advance time until it is serving."""
+        """Add a node that is only a broker, and advance time until it serves."""
         node = max(self.cluster.machines) + 1
         self.cluster.add_broker(node)
         self._node_ids = (*self._node_ids, node)
@@ -154,7 +154,7 @@ class Simulation:
         return _advertised(node)
 
     def remove_broker(self, node: int) -> None:
-        """Shut down a broker that was added, and remove it."""
+        """Shut down a broker that `add_broker` added, and remove it from `nodes`."""
         if node in self._initial_nodes:
             raise TargetError(f"simulation: node {node} is a controller, and stays")
         self.processes.shut_down(node)
@@ -163,7 +163,7 @@ class Simulation:
     # LogDirectories
 
     def log_directories(self, node: int) -> Sequence[Path]:
-        """Return the directory with a copy of the node's disk."""
+        """Return the directory with the copy of the node's disk (`DiskCopy`)."""
         machine = self.cluster.machines[node]
         if node not in self._copies:
             self._copies[node] = DiskCopy()

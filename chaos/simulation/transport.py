@@ -1,8 +1,8 @@
 """Simulated brokers behind the raw client's transport: waiting advances virtual time.
 
-A listener of the real server splits the stream of bytes into requests, but the simulated network carries whole
-requests. So the stream of this module splits the bytes, with the same buffer as the listener, and closes the connection
-in the same cases.
+A listener of the real server splits the received bytes into requests. The simulated network carries whole requests, so
+`_SimulatedStream` splits the bytes before it sends them. It uses the listener's `FrameBuffer`, and closes the
+connection in the same cases as the listener.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import CLIENT, PORTS, SimulatedCluster, host_of
 
 PLACE = "client"
-"""Place of clients, for links."""
+"""Name of all these clients as one end of a link; nodes have their ids as names."""
 REQUEST_MAX_BYTES = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
@@ -39,11 +39,11 @@ class SimulatedTransport:
         return self._cluster.scheduler.now_ms / 1000
 
     def monotonic_ns(self) -> int:
-        """Return the time in nanoseconds, which is never the same twice."""
+        """Return the virtual nanoseconds since the start; two calls never return the same number."""
         return self._cluster.scheduler.now_ns()
 
     def time(self) -> float:
-        """Return the time of a correct wall clock."""
+        """Return the seconds since 1970 by a virtual wall clock that no fault changes."""
         return (WALL_START_MS + self._cluster.scheduler.now_ms) / 1000
 
     def sleep(self, seconds: float) -> None:
@@ -65,7 +65,7 @@ class _SimulatedStream:
             raise ConnectionRefusedError(f"node {node_id} accepts no connection")
 
     def send(self, data: bytes, timeout_s: float) -> None:
-        """Send each complete request. An invalid length ends the connection."""
+        """Send the requests that are complete, and keep the rest. An invalid length closes the connection."""
         if self._is_closed:
             raise ConnectionResetError("the connection is closed")
         self._requests.feed(data)

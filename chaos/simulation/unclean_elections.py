@@ -1,9 +1,10 @@
-"""Record of elections that may lose acknowledged records without a violation.
+"""Record of elections that may validly lose acknowledged records.
 
-Some of them are unclean elections, which a setting permits or an administrator requests. In the others, a replica has
-lost content while it was in sync. The controller keeps this replica in the ISR until its broker registers again.
-Without KIP-966 the replica may be elected before that, or be the last member of the ISR. The invariants detect
-these elections (`Ledger.void_below_epoch`); this module records them in the history for the checkers.
+There are two kinds. An unclean election is permitted by a setting or requested by an administrator. In the other kind,
+a replica has lost content while it was in sync. The controller keeps that replica in the ISR until its broker registers
+again. Without KIP-966, the replica may be elected before that, or it may be the only replica in the ISR.
+
+The invariants detect both kinds (`Ledger.void_below_epoch`). This module records them in the history for the checkers.
 """
 
 from linearizability.history.recorder import Recorder
@@ -12,7 +13,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Parti
 
 
 class UncleanElections(Observer):
-    """Observer that records elections that may lose records; it is called after the invariants."""
+    """Observer that records elections that may lose records. The invariants run first and update the ledgers."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
         self._ledgers = invariants.partitions.ledgers

@@ -1,4 +1,4 @@
-"""Tasks of a campaign's worker processes: run the trial of a seed, run a saved trial, shrink a violating trial."""
+"""Tasks of a campaign's worker processes: run the trial of a seed, run a saved trial, shrink a failing trial."""
 
 import gc
 import time
@@ -15,14 +15,14 @@ from conformance.trial.saved import SavedTrial
 from conformance.trial.trial import Trial
 
 _COLLECTED_AFTER = 20_000, 10, 10
-"""Thresholds for `gc.set_threshold`. Garbage appears at the end of a run, and is collected every few runs."""
+"""Thresholds for `gc.set_threshold`. A run leaves its garbage at its end; it is collected every few runs."""
 ENDLESS = "endless"
-"""The violation of a trial with an event that never ends."""
+"""Name of the violation of a trial that exceeds its processor time, such as by an event that never ends."""
 
 
 @contextmanager
 def working(defect: str) -> Iterator[None]:
-    """Seed the defect, and collect garbage less often, since the process only runs trials."""
+    """Return the context of a worker: the broker has this defect, and garbage is collected less often."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -48,7 +48,10 @@ def run_saved(saved: SavedTrial) -> tuple[str, str]:
 
 
 def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float) -> Counterexample:
-    """Return the smallest trial found with the same violation as the trial of the seed."""
+    """Shrink the failing trial of a seed, and run the result twice more to confirm it.
+
+    :param seconds_max: processor time after which no further trial runs for shrinking.
+    """
     deadline_s = time.process_time() + seconds_max
 
     def violates(trial: Trial) -> bool:
@@ -74,7 +77,10 @@ def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float)
 
 
 def seed_ran(seed: int, outcome: SimulatedRun, seconds: float) -> SeedRan:
-    """Return the event that reports the run of a seed."""
+    """Return the event for a completed run of a seed.
+
+    :param seconds: processor time of the run.
+    """
     violation = outcome.violation
     return SeedRan(
         seed=seed,

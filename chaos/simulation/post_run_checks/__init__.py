@@ -1,9 +1,12 @@
 """Post-run checks: requests, most of them invalid, to a cluster that is healthy again.
 
-The nodes of a simulated cluster send only correct requests, and no client can send a node's requests. So each run ends
-with some of these checks, selected by its seed. Some send requests of brokers and voters with a wrong id or epoch to
-the controllers' listener. Others send requests of clients that no requirement can send (`client_checks`). Each check is
-a row of a table, with the errors that Kafka's handlers return. Responses without an error are checked by invariants
+The nodes of a simulated cluster send only correct requests, and clients do not send the requests of nodes. Therefore
+each run ends with some of these checks, selected by its seed:
+
+- `quorum_checks` and `controller_checks` send requests of voters and brokers, mostly with a wrong id or epoch.
+- `client_checks` send requests of clients that a requirement cannot send.
+
+Each check has its requests and the errors that Kafka returns. The other fields of a response are checked by invariants,
 such as `quorum-response`.
 """
 
@@ -29,25 +32,25 @@ POST_RUN_CHECKS: Final = (
 )
 CHECKS_PER_RUN: Final = 2
 _TIMEOUT_MS: Final = 45_000
-"""Longer than a broker waits for the response to a forwarded request, on a connection that a fault has left half
-open."""
+"""Longer than one attempt of a broker to forward a request. If a fault has left the connection to the controller half
+open, the attempt fails only after 30 s."""
 _ATTEMPTS_MAX: Final = 3
 _AT_CONTROLLERS: Final = frozenset({Receiver.CONTROLLER, Receiver.STANDBY})
 
 
 def checks_of_seed(seed: int) -> list[PostRunCheck]:
-    """Return the checks of one run, by its trial's seed. Consecutive seeds cover all checks.
+    """Return the checks for the run of a trial with this seed: first those that do not disturb the cluster.
 
-    Checks that disturb the cluster come last.
+    Consecutive seeds cover all checks.
     """
     chosen = [
-        POST_RUN_CHECKS[(seed * CHECKS_PER_RUN + place) % len(POST_RUN_CHECKS)] for place in range(CHECKS_PER_RUN)
+        POST_RUN_CHECKS[(seed * CHECKS_PER_RUN + index) % len(POST_RUN_CHECKS)] for index in range(CHECKS_PER_RUN)
     ]
     return sorted(chosen, key=lambda check: check.disturbs_cluster)
 
 
 def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> ClusterState | None:
-    """Return the state of a cluster; None if it has no active controller, broker or topic of the trial."""
+    """Return the state of a cluster; None if it has no active controller, no broker, or no topic of the trial."""
     image, active = roles.image(), roles.node(Role.CONTROLLER)
     topic = next((topic.name for topic in trial.topics if image is not None and topic.name in image.topics), None)
     if image is None or not image.brokers or active is None or topic is None:
@@ -70,8 +73,10 @@ def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> Clus
 def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -> Behaviour:
     """Send the requests of a check, and compare the errors in the responses with the expected ones.
 
-    :param get_state: returns the current state. If the leader or controller changes, all requests are repeated; if it
-        changes in each attempt, the responses are not judged.
+    If the errors differ, and the leader or the controller has changed meanwhile, all requests are repeated. After
+    `_ATTEMPTS_MAX` such changes, the check ends without a result.
+
+    :param get_state: returns the current state.
     :raises InvalidResponseError: a response is missing, or has other errors than expected.
     """
     for _ in range(_ATTEMPTS_MAX):
@@ -88,7 +93,7 @@ def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -
 
 
 def _returned_errors(check: PostRunCheck, state: ClusterState) -> Generator[SendRequest | Sleep | Wait, Any, list[str]]:
-    """Return the errors of all responses."""
+    """Send the requests of a check; return the errors of all responses."""
     found: list[str] = []
     requests = check.make(state)
     for request in requests if isinstance(requests, list) else [requests]:

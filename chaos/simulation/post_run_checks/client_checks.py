@@ -1,9 +1,8 @@
-"""Post-run checks with requests of clients that can be sent only to a simulated cluster.
+"""Post-run checks with requests of clients that cannot be part of a requirement.
 
-The responses to some of them depend on a configuration from the seed, on virtual time, or on a cluster that has had no
-group yet. Others change a broker's configuration, which a requirement must not do on an existing cluster. All other
-responses to clients are specified by the requirements (`conformance/requirements`), which hold for the target
-`simulation` as for any other.
+The response to such a request depends on properties that the seed draws, on virtual time, or on whether a group was
+ever used. Or the request changes a broker's configuration, which a requirement must not do on an existing cluster. All
+other requests of clients are in `conformance/requirements`, which also run on the target `simulation`.
 """
 
 from dataclasses import replace
@@ -35,24 +34,25 @@ from reference_broker.core.dispatch import REQUEST_MAX_BYTES
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _LONG_MS: Final = 65_000
-"""Longer than a minute, which is the timeout of forwarded requests."""
+"""Longer than the minute for which a broker tries to forward a request."""
 _TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
 _MANY_PARTITIONS: Final = 40
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which brokers accept records for internal topics."""
 _VERSION_OF_A_COMMIT: Final = b"\0\1"
-"""The first bytes of the key of a committed offset; the rest is missing."""
+"""Version 1: the first two bytes of the key of a committed offset. The rest of the key is missing."""
 _VERSION_WITH_NAMES: Final = 12
 """The newest version of Produce with topic names instead of ids."""
 _VERSION_WITHOUT_ZSTD: Final = 6
 """The newest version of Produce in which batches may not be compressed with zstd."""
 _RECORDS_MAX: Final = 10_000
 _LENGTH_BYTES, _VARINT_BYTES = 4, 4
-"""Size of the length before a frame, and of the varint of the length of a value of 2 to 256 MiB."""
+"""Sizes of the length before a frame, and of a varint that is the length of a value of 2 to 256 MiB."""
 _BROKER, _SET = 4, 0
+"""Codes of the resource type BROKER and of the operation SET (`ConfigResource.Type`, `AlterConfigOp.OpType`)."""
 _PROPERTY, _VALUE = "message.max.bytes", "1048589"
-"""A byte more than Kafka's default: the logs have another configuration, but accept the same batches of the trial."""
+"""A byte more than Kafka's default, so that the logs are reconfigured, but still accept all batches of the trial."""
 _GROUPS: Final = (
     "g",
     "exam",
@@ -64,7 +64,7 @@ _GROUPS: Final = (
     "shipping",
     "consumers",
 )
-"""Names whose Java hash is positive, negative or the smallest integer, with characters of one byte and of several."""
+"""Names whose Java hash is positive, negative, or the smallest integer. Some have characters of several bytes."""
 
 
 # --- topics that Metadata creates
@@ -83,12 +83,12 @@ def _missing_topic(version: int, *names: str | None, creates: bool) -> Any:
 
 
 def _created_by_metadata(state: ClusterState) -> Any:
-    """Return requests for a missing topic: it is created if the request and the broker allow it.
+    """Return Metadata requests for a missing topic, which is created if the request and the broker allow it.
 
-    A request of version 0 to 3 always allows it.
+    A Metadata request of version 3 or lower always allows it.
 
-    The first request is a deletion, which fails. Its response proves that the broker's connection to the controller
-    works. Otherwise a connection that a fault has left half open could delay the creation.
+    The first request deletes the missing topic, and fails. Its response proves that the broker's connection to the
+    controller works. Otherwise a connection that a fault has left half open could delay the creation.
     """
     describe = _missing_topic(12, NOWHERE, creates=False)
     clean = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
@@ -117,14 +117,14 @@ def _created_by_metadata_errors(state: ClusterState) -> list[str]:
 
 
 def _after_a_long_idle_time(state: ClusterState) -> Any:
-    """Return a request after an idle time in which timeouts of earlier requests expire, unless they were cancelled."""
+    """Return a request after an idle time, during which all timeouts of earlier requests expire."""
     return [Sleep(_LONG_MS), _missing_topic(12, state.topic, creates=False)]
 
 
 def _created_and_deleted(state: ClusterState) -> Any:
-    """Return the creation and deletion of a topic with more replicas on one broker than one event of it deletes.
+    """Return the creation and deletion of a topic. A broker needs several events to delete its replicas.
 
-    If there is another broker, each of the two leads half of the partitions.
+    If there are two brokers, each leads half of the partitions.
     """
     schema = schema_for_clients(ApiKey.CREATE_TOPICS)
     replicas = _replicas(state)
@@ -142,7 +142,7 @@ def _created_and_deleted(state: ClusterState) -> Any:
 
 
 def _too_large(state: ClusterState) -> Any:
-    """Return the creation of a topic whose records are one more than a request may write."""
+    """Return the creation of a topic that needs one metadata record more than a request may write."""
     schema = schema_for_clients(ApiKey.CREATE_TOPICS)
     return requests.create_topic(
         schema, NOWHERE, partitions=_RECORDS_MAX, replication_factor=1, properties={}, timeout_ms=_TIMEOUT_MS
@@ -150,7 +150,7 @@ def _too_large(state: ClusterState) -> Any:
 
 
 def _forwarded_without_controller(state: ClusterState) -> Any:
-    """Return a request that a broker must forward again: a vote request has ended the epoch of the controller."""
+    """Return a request to a broker just after a Vote request with a newer epoch, by which the controller resigns."""
     if state.standby is None:
         return []
     next_epoch = vote(state, voter_id=state.controller, replica_id=state.standby, replica_epoch=state.epoch + 1)
@@ -159,15 +159,16 @@ def _forwarded_without_controller(state: ClusterState) -> Any:
 
 
 def _more_producers_than_a_block(state: ClusterState) -> Any:
-    """Return requests for more producer ids than a broker has before it must request a block from the controller."""
+    """Return requests for more producer ids than one block has, so that the broker must request another block."""
     request = encoded(requests.init_producer_id(schema_for_clients(ApiKey.INIT_PRODUCER_ID)))
     return [request] * (PRODUCER_ID_BLOCK_SIZE + 1)
 
 
 def _large_requests(state: ClusterState) -> Any:
-    """Return a request as large as the limit, with an unknown tagged field, and a larger one of the API without limit.
+    """Return two requests: one exactly as large as the limit (`REQUEST_MAX_BYTES`), and a larger Produce.
 
-    The batch of the latter is larger than `max.message.bytes`.
+    An unknown tagged field makes the first one large. For Produce there is no such limit, but the batch is larger than
+    `max.message.bytes`.
     """
     small = encoded(requests.init_producer_id(schema_for_clients(ApiKey.INIT_PRODUCER_ID)))
     tag_count, tag = b"\x01", b"\x64"
@@ -182,7 +183,10 @@ def _large_requests(state: ClusterState) -> Any:
 
 
 def _deletion_without_time(state: ClusterState) -> Any:
-    """Return requests that delete a record in a new topic, without time for a follower to delete it, too."""
+    """Return requests that create a topic and delete a record in it with a timeout of 0 ms.
+
+    A follower cannot delete the record in that time. So the response has an error if there is a follower.
+    """
     creation = requests.create_topic(
         schema_for_clients(ApiKey.CREATE_TOPICS),
         NOWHERE,
@@ -208,7 +212,7 @@ def _deletion_without_time_errors(state: ClusterState) -> list[str]:
 
 
 def _replicas(state: ClusterState) -> tuple[int, ...]:
-    """Return the receiver, and another broker if there is one."""
+    """Return the ids of the receiving broker and of another one, if there is one."""
     return (state.broker, *(broker for broker in state.brokers if broker != state.broker))[:2]
 
 
@@ -216,10 +220,10 @@ def _replicas(state: ClusterState) -> tuple[int, ...]:
 
 
 def _coordinators_of_groups(state: ClusterState) -> Any:
-    """Return the same request twice: the first one makes the broker create the topic of group offsets.
+    """Return the same FindCoordinator request twice. The first one makes the broker create `__consumer_offsets`.
 
-    If the trial has no group, a record that no coordinator can decode is then written to each partition that
-    the broker leads. After the next election, the groups of that partition have no coordinator.
+    If the topic did not exist, because the trial has no group, an invalid record is then written to each partition that
+    the broker leads. No coordinator can load a partition with such a record after the next election.
     """
     schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
     request = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
@@ -236,7 +240,7 @@ def _undecodable_offset(partition: int) -> Any:
 
 
 def _offsets_without_coordinator(state: ClusterState) -> Any:
-    """Return requests for a group. If the topic of group offsets does not exist, no broker is a coordinator."""
+    """Return requests for a group. If `__consumer_offsets` does not exist, no broker is the coordinator."""
     fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
     return [
         requests.offset_fetch(fetched, "exam", [(state.topic, 0)]),
@@ -252,7 +256,7 @@ def _offsets_without_coordinator_errors(state: ClusterState) -> list[str]:
 
 
 def _set_and_delete(state: ClusterState) -> Any:
-    """Return requests that set a configuration and delete it again: first of one broker, then of all."""
+    """Return requests that set a property and delete it again: first of one broker, then of all brokers."""
     own, schema = str(state.broker), schema_for_clients(ApiKey.DESCRIBE_CONFIGS)
     resource = schema.DescribeConfigsResource(resource_type=_BROKER, resource_name=own, configuration_keys=(_PROPERTY,))
     described = fitted(schema.DescribeConfigsRequest, resources=(resource,), include_synonyms=True)
@@ -275,7 +279,7 @@ def _altered(api_key: ApiKey, name: str, *values: str) -> Any:
 
 
 def _fetches_of_replicas(state: ClusterState) -> Any:
-    """Return fetches of an unknown replica, and one of a follower whose log diverges: its end is above the leader's."""
+    """Return Fetch requests of an unknown replica, and of each in-sync follower from an offset above the log end."""
     epoch = state.partition.leader_epoch
     return [
         *(_fetch_of_replica(state, UNKNOWN_NODE, 1, leader_epoch=known) for known in (-1, epoch)),
@@ -319,10 +323,10 @@ def _fetch_of_replica(state: ClusterState, replica_id: int, replica_epoch: int, 
 
 
 def _unusual_requests(state: ClusterState) -> Any:
-    """Return requests that cause exceptions in Kafka, or to which its versions respond differently.
+    """Return requests that cause exceptions in Kafka, or to which versions of Kafka respond differently.
 
     - A partition that is named twice: Kafka 4.3 responds with one partition, and 3.9 with two.
-    - Null records, in versions with and without support of zstd: Kafka 4.3 does not respond.
+    - Null records, in a version of Produce with support of zstd and in one without: Kafka 4.3 does not respond.
     - A topic with neither name nor id: Kafka 4.3 returns UNKNOWN_SERVER_ERROR.
     """
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
@@ -365,7 +369,7 @@ CHECKS: Final = (
     ),
     PostRunCheck("large requests", Receiver.LEADER, _large_requests, always(NONE, "MESSAGE_TOO_LARGE")),
     PostRunCheck(
-        "a deletion of records without time",
+        "a deletion of records with a timeout of 0 ms",
         Receiver.BROKER,
         _deletion_without_time,
         _deletion_without_time_errors,
@@ -379,7 +383,7 @@ CHECKS: Final = (
         _offsets_without_coordinator_errors,
     ),
     PostRunCheck(
-        "a configuration of a broker, of all, and back", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
+        "a property set and deleted, of one broker and of all", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
     ),
     PostRunCheck("fetches of replicas", Receiver.LEADER, _fetches_of_replicas, _fetches_of_replicas_errors),
     PostRunCheck(

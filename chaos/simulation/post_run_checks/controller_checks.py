@@ -1,4 +1,4 @@
-"""Post-run checks of the controllers' listener: broker requests, mostly with wrong ids or epochs, and admin requests.
+"""Post-run checks with requests to the controllers' listener: of brokers, mostly invalid, and of administrators.
 
 Sources: `ClusterControlManager`, `ReplicationControlManager`, `ConfigurationControlManager` of Kafka 4.3.
 """
@@ -37,7 +37,7 @@ _PROPERTY, _VALUE = "message.max.bytes", "1048588"
 
 
 def _from_unregistered_brokers(state: ClusterState) -> Any:
-    """Return requests of brokers, and of incarnations, that are not registered."""
+    """Return requests with an unregistered broker id, an old broker epoch, or no broker epoch."""
     known = state.image.brokers[state.broker]
     heartbeat, block, assign = (
         schema_for_nodes(_HEARTBEAT),
@@ -64,7 +64,11 @@ def _from_unregistered_brokers(state: ClusterState) -> Any:
 
 
 def _registration(state: ClusterState, **given: Any) -> Any:
-    """Return a valid registration of a new broker, with changed fields."""
+    """Return a valid registration of a new broker, with other values for some fields.
+
+    :param given: other values for fields. `levels` has minimum and maximum level by feature. A feature is omitted if
+        its maximum is negative.
+    """
     schema, known = schema_for_nodes(_REGISTRATION), state.image.brokers[state.broker]
     levels = {
         "metadata.version": (1, 99),
@@ -118,9 +122,9 @@ _REGISTRATION_ERRORS: Final = [
 
 
 def _proposal(state: ClusterState, *, topic_id: UUID | None = None, leader: int | None = None, **given: Any) -> Any:
-    """Return an AlterPartition request of the leader: a proposal of the current ISR, with changed fields.
+    """Return an AlterPartition request of the leader that proposes the current ISR, with other values for some fields.
 
-    :param given: changed fields of the partition. `members` has ids and epochs of the brokers in the proposed ISR.
+    :param given: other values for fields of the partition. `members` is the proposed ISR: broker ids and epochs.
     """
     schema, partition = schema_for_nodes(_ALTER_PARTITION), state.partition
     leader_id = partition.leader if leader is None else leader
@@ -176,10 +180,10 @@ def _proposal_errors(state: ClusterState) -> list[str]:
 
 
 def _assignments(state: ClusterState) -> Any:
-    """Return assignments of replicas to directories. The last one names an unknown directory.
+    """Return assignments of replicas to directories. The last assignment is to an unknown directory.
 
-    After that the broker assigns its replica again. The last assignment is omitted if only one replica is in sync,
-    because that replica would lose the leadership, as in Kafka.
+    The broker then assigns its replica to its own directory again. If only one replica is in sync, the last assignment
+    is omitted: the leader would lose the leadership, as in Kafka, and there is no successor.
     """
     schema, broker = schema_for_nodes(_ASSIGNMENT), state.image.brokers[state.broker]
 
@@ -206,9 +210,10 @@ def _has_several_in_sync(state: ClusterState) -> bool:
 
 
 def _placements(state: ClusterState) -> Any:
-    """Return requests that create a topic while an additional fenced broker is registered, and then while two are.
+    """Return requests that create a topic while a fenced broker is registered, and again while two are.
 
-    The two brokers are in different racks. The first broker never fetches, so that a reassignment to it stays open.
+    With one fenced broker, a partition is also reassigned to it. The reassignment never completes, because that broker
+    does not fetch. The two fenced brokers are in different racks.
     """
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)
@@ -234,7 +239,7 @@ def _placements(state: ClusterState) -> Any:
 
 
 def _replaced_reassignments(state: ClusterState) -> list[Any]:
-    """Return reassignments of one partition to a broker that never fetches. Each replaces the one before."""
+    """Return reassignments of a new partition to a broker that never fetches. Each replaces the previous one."""
     create, delete, schema = (schema_for_nodes(key) for key in (_CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT))
     replicas = tuple(state.brokers[:2])
     placed = create.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
@@ -282,7 +287,7 @@ def _configuration_errors(state: ClusterState) -> list[str]:
 
 
 def _descriptions(state: ClusterState) -> Any:
-    """Return descriptions of brokers and controllers, and of quorums of partitions that have none (KIP-595)."""
+    """Return DescribeCluster for each endpoint type, and DescribeQuorum also for partitions that have no quorum."""
     cluster, quorum = schema_for_nodes(_DESCRIBE_CLUSTER), schema_for_nodes(_DESCRIBE_QUORUM)
     partitions = tuple(quorum.PartitionData(partition_index=index) for index in (0, 1))
     return [
@@ -316,7 +321,7 @@ def _envelopes(state: ClusterState) -> Any:
 
 
 def _to_standby(state: ClusterState) -> Any:
-    """Return requests that only the active controller, or the leader of the quorum, can process."""
+    """Return requests that only the active controller, which is also the leader of the quorum, can process."""
     delete = schema_for_nodes(_DELETE_TOPICS)
     gone = delete.DeleteTopicState(name=NOWHERE, topic_id=None)
     return [

@@ -20,7 +20,7 @@ NOWHERE: Final = "nowhere"
 UNKNOWN_NODE: Final = 99
 """A node that no trial has. A check that registers it as a broker must also unregister it."""
 ELSEWHERE: Final = "elsewhere"
-"""Id of a cluster that does not exist; also a name of a rack."""
+"""Id of a cluster that does not exist. Also used as the name of a rack."""
 PROPAGATION_MS: Final = 300
 """Time after which brokers have applied the records of the controller."""
 UNKNOWN_ID: Final = UUID(int=2**100)
@@ -28,7 +28,7 @@ UNKNOWN_ID: Final = UUID(int=2**100)
 
 
 class Receiver(Enum):
-    """The node that receives a request, and the listener."""
+    """The node that receives a request. Controllers and standbys receive it at the controllers' listener."""
 
     BROKER = auto()
     LEADER = auto()
@@ -43,7 +43,7 @@ class Receiver(Enum):
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A request to another receiver than that of the check."""
+    """A request that is not sent to the receiver of the check, but to this one."""
 
     receiver: Receiver
     request: Any
@@ -53,13 +53,14 @@ class At:
 class ClusterState:
     """State of a healthy cluster.
 
-    :ivar image: the metadata of all nodes.
-    :ivar quorum: the quorum client of the active controller.
-    :ivar standby: another voter; None if there is none.
+    :ivar image: the metadata image that all nodes have.
+    :ivar quorum: the `KafkaRaftClient` of the active controller.
+    :ivar controller: id of the active controller.
+    :ivar standby: id of another voter; None if there is none.
     :ivar standby_has_fetched: whether the controller has responded to a fetch of the standby in this epoch. Until then,
         the standby may grant pre-votes (KIP-996).
-    :ivar broker: receiver of the requests that any broker may process.
-    :ivar topic: an existing topic.
+    :ivar broker: id of the broker that receives requests for `Receiver.BROKER`.
+    :ivar topic: name of an existing topic.
     :ivar configuration: configuration of the active controller.
     """
 
@@ -75,7 +76,7 @@ class ClusterState:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the quorum."""
+        """The leader epoch of the quorum."""
         return self.quorum.state.epoch
 
     @property
@@ -90,7 +91,7 @@ class ClusterState:
 
     @property
     def roles(self) -> tuple[object, ...]:
-        """The controller, its epoch, the standby, the topic, and the record of the topic's first partition."""
+        """Everything whose change may change the expected errors. Values are only compared."""
         return self.controller, self.epoch, self.standby, self.topic, self.partition
 
     def node(self, receiver: Receiver) -> int | None:
@@ -113,13 +114,13 @@ class ClusterState:
 class PostRunCheck:
     """Requests, usually to one node, and the errors expected in the responses.
 
-    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them. A
-        request in `At` has another receiver; a request may be encoded already.
-    :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
-        permits any errors.
-    :ivar disturbs_cluster: whether the cluster must converge again afterwards.
+    :ivar make: returns one request, or a list of requests and `Sleep`s, which are performed one after the other. A
+        request is a kio entity or an encoded `ClientRequest`, or one of them inside an `At`.
+    :ivar errors: returns the expected errors of all responses, in order; `NONE` for success. An empty list permits any
+        errors.
+    :ivar disturbs_cluster: whether the cluster must converge again after the check.
     :ivar retriable_error: an error that one response may have instead of `NONE`, because the receiver has lost its
-        connection to another node; empty if no response may.
+        connection to another node. If it is empty, there is no such error.
     """
 
     name: str
@@ -130,7 +131,7 @@ class PostRunCheck:
     retriable_error: str = ""
 
     def permits(self, found: list[str], expected: list[str]) -> bool:
-        """Return whether these errors of the responses are permitted."""
+        """Whether the check permits these errors of the responses."""
         if not expected or found == expected:
             return True
         return self.retriable_error in found and _with_none(found, found.index(self.retriable_error)) == expected
@@ -141,7 +142,7 @@ def _with_none(errors: list[str], number: int) -> list[str]:
 
 
 def errors_of(response: Any) -> Iterator[str]:
-    """Yield the names of all error codes of a response, the outer ones first, and VOTE_GRANTED for granted votes."""
+    """Yield the names of all error codes of a response, the outer ones first. A granted vote yields VOTE_GRANTED."""
     inner = []
     for field in fields(response):
         value = getattr(response, field.name)
@@ -156,7 +157,7 @@ def errors_of(response: Any) -> Iterator[str]:
 
 
 def if_standby_has_fetched(*errors: str) -> Callable[[ClusterState], list[str]]:
-    """Return a function that expects these errors of a standby that has fetched, and of another one anything."""
+    """Return a function that expects these errors if the standby has fetched; otherwise it permits any errors."""
     return lambda state: list(errors) if state.standby_has_fetched else []
 
 
@@ -166,7 +167,7 @@ def always(*errors: str) -> Callable[[ClusterState], list[str]]:
 
 
 anything: Final = always()
-"""Any response is accepted; invariants check it."""
+"""Function that permits any errors. Invariants still check the responses."""
 
 
 def schema_for_clients(api_key: int) -> ModuleType:

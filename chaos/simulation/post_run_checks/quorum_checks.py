@@ -23,14 +23,15 @@ from reference_broker.core.quorum.messages import METADATA_TOPIC_ID
 from reference_broker.core.quorum.wire_parts import named
 
 OWN: Final = "own"
-"""Placeholder for the cluster's id."""
+"""Stands for the id of the cluster where a cluster id is a parameter."""
 _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
 def vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
-    """Return a vote request of the leader to the standby, in the current epoch and for an empty log.
+    """Return a Vote request to the standby, with the controller as candidate, the current epoch and an empty log.
 
-    :param given: changed fields of the partition.
+    :param voter_id: receiver in the request; None: the standby.
+    :param given: other values for fields of the partition.
     """
     schema, receiver_id = schema_for_nodes(_VOTE), state.standby
     partition = schema.PartitionData(
@@ -85,7 +86,7 @@ _VOTE_ERRORS: Final = [
     ),
     *(NONE, NONE) * 6,
 ]
-"""Errors of a voter that has fetched from its leader, and therefore denies all votes."""
+"""Errors of a voter that has fetched from its leader. Such a voter grants no vote."""
 
 
 def _vote_for_a_short_log(state: ClusterState) -> Any:
@@ -93,7 +94,7 @@ def _vote_for_a_short_log(state: ClusterState) -> Any:
 
 
 def _announcement(state: ClusterState, api_key: int, *, cluster_id: str | None = OWN, **given: Any) -> Any:
-    """Return BeginQuorumEpoch or EndQuorumEpoch of the leader, with changed fields."""
+    """Return a BeginQuorumEpoch or EndQuorumEpoch request of the leader, with other values for some fields."""
     schema = schema_for_nodes(api_key)
     candidates = {"preferred_candidates": ()} if api_key == _END else {"voter_directory_id": None}
     partition = schema.PartitionData(
@@ -143,7 +144,7 @@ _ANNOUNCEMENT_ERRORS: Final = [
 
 
 def fetch(state: ClusterState, *, cluster_id: str | None = OWN, max_wait_ms: int = 0, **given: Any) -> Any:
-    """Return a fetch without a replica id from the end of the log, with changed fields."""
+    """Return a Fetch of the metadata log from its end, without a replica id; with other values for some fields."""
     schema, log = schema_for_nodes(_FETCH), state.quorum.log
     partition = schema.FetchPartition(
         partition=0,
@@ -163,7 +164,7 @@ def fetch(state: ClusterState, *, cluster_id: str | None = OWN, max_wait_ms: int
 
 
 def _epoch_without_records(state: ClusterState) -> int:
-    """Return the newest epoch before the current one without a record in the log."""
+    """Return the newest epoch below the current one of which the log has no record."""
     epochs = {epoch for epoch, _ in state.quorum.log.partition_log.epochs.entries}
     return max(set(range(state.epoch)) - epochs)
 
@@ -221,9 +222,9 @@ _SNAPSHOT_ERRORS: Final = [
 
 CHECKS: Final = (
     PostRunCheck("votes", Receiver.STANDBY, _votes, if_standby_has_fetched(*_VOTE_ERRORS)),
-    PostRunCheck("begin and end of epochs", Receiver.STANDBY, _announcements, always(*_ANNOUNCEMENT_ERRORS)),
+    PostRunCheck("begin and end of quorum epochs", Receiver.STANDBY, _announcements, always(*_ANNOUNCEMENT_ERRORS)),
     PostRunCheck("fetches of the metadata log", Receiver.CONTROLLER, _fetches, always(*_FETCH_ERRORS)),
-    PostRunCheck("parts of snapshots", Receiver.CONTROLLER, _snapshots, always(*_SNAPSHOT_ERRORS)),
+    PostRunCheck("requests for snapshots", Receiver.CONTROLLER, _snapshots, always(*_SNAPSHOT_ERRORS)),
     PostRunCheck(
         "a vote for a short log", Receiver.STANDBY, _vote_for_a_short_log, always(NONE, NONE), disturbs_cluster=True
     ),

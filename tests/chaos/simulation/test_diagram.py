@@ -49,9 +49,9 @@ def test_every_message_has_the_name_of_its_api_and_responses_belong_to_requests(
         if message.request is not None:
             assert message.request.response is message
             assert (message.request.source, message.request.api) == (message.destination, message.api)
-            assert message.request.place < message.place
-        if message.arrived is not None:
-            assert message.arrived > message.place
+            assert message.request.position < message.position
+        if message.arrival_position is not None:
+            assert message.arrival_position > message.position
 
 
 def test_relevant_messages_are_shown_and_the_others_are_counted(recorded, diagram):
@@ -105,4 +105,4 @@ def test_a_change_is_shown_before_the_responses_that_it_causes(recorded):
         if (change.lane, change.at_ms) == (response.source, response.at_ms)
     ]
     assert len(caused) > 10
-    assert all(change.place < response.place for change, response in caused)
+    assert all(change.position < response.position for change, response in caused)
