@@ -31,8 +31,8 @@ class LeaderChanged:
     """A change of the epoch or of its leader; -1 is an unknown leader (`handleLeaderChange`).
 
     :param epoch_start_offset: the offset of the leader's first record in the epoch; null unless this node is the
-        leader. Its controller may become active when the high watermark is above this offset, because all records of
-        earlier epochs are then committed.
+        leader. The leader's controller may become active when the high watermark is above this offset, because all
+        records of earlier epochs are then committed.
     """
 
     leader_id: int

@@ -157,7 +157,7 @@ class LeaderState:
         return self.last_majority_fetch_ms + self._config.check_quorum_timeout_ms
 
     def has_check_quorum_expired(self, now: Now) -> bool:
-        """Whether the leader must resign. An only voter never must."""
+        """Whether the leader must resign; false for the only voter of a quorum."""
         return len(self._voters.ids) > 1 and now.monotonic_ms >= self.check_quorum_deadline_ms
 
     @property

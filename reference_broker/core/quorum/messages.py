@@ -16,7 +16,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 NO_LEADER = -1
 MAX_EPOCH = 2**31 - 1
-"""The highest epoch, because epochs are int32 in the protocol and in files. No election follows it."""
+"""The highest epoch, because epochs are int32 in the protocol and in files. No further election is possible."""
 UNKNOWN_HIGH_WATERMARK = -1
 UNSUPPORTED_HIGH_WATERMARK = 2**63 - 1
 """The high watermark in a Fetch request whose version is older than KIP-1166 and has no such field."""
@@ -32,7 +32,7 @@ class InconsistentMessageError(ValueError):
 class OffsetAndEpoch(NamedTuple):
     """End offset of a log or snapshot, and the epoch of the record before it.
 
-    Compare the ends of logs by `is_at_least`. The tuple order is by offset first, as snapshots are sorted.
+    Compare the ends of logs by `is_at_least`. The order of the tuples is that of snapshots: by offset first.
     """
 
     offset: int

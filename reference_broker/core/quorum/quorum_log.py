@@ -4,11 +4,11 @@ Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
 - The log starts at 0, or at the end offset of its oldest snapshot.
-- A snapshot fetched from the leader replaces the log with an empty log that starts at the snapshot's end offset. If a
-  crash interrupts this, it is completed when the log is opened: the log then lacks the last record of its newest
-  snapshot.
-- After a power cut, deleted segments may be back, and leave a gap in the log. Opening moves the log start offset behind
-  the last gap. The newest snapshot contains the records before it.
+- A snapshot fetched from the leader replaces the log with an empty log that starts at the snapshot's end offset. A
+  crash may interrupt the replacement. It is then completed when the log is opened, because the log lacks the last
+  record of its newest snapshot.
+- A power cut may restore deleted segments, with a gap after them. When the log is opened, the log start offset moves to
+  the end of the last gap. The newest snapshot contains the records before that.
 - The last epoch is that of the newest snapshot if the log is empty, or 0 if there is no snapshot either.
 - The caller flushes appended records (`flush`) before any effect depends on them.
 """

@@ -330,9 +330,10 @@ class QuorumState:
             raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch} of this node")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Check that the leader does not contradict a known leader of the epoch, and is not wrongly this node.
+        """Check the leader in a message. Raises `InconsistentMessageError`.
 
-        These are the checks of Kafka's `hasConsistentLeader` and of `transitionToFollower`.
+        It must be the known leader of the epoch, if there is one. It may be this node only if this node leads the
+        epoch. These are the checks of Kafka's `hasConsistentLeader` and `transitionToFollower`.
         """
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:

@@ -242,8 +242,8 @@ class KafkaRaftClient:
     def last_majority_contact_ms(self) -> int | None:
         """Monotonic time of the last contact with the quorum; null if this node is neither leader nor follower.
 
-        For a leader, a majority last fetched at this time. For a follower, the fetch timeout last started, as it does
-        at each response of the leader.
+        For a leader, this is the last fetch of a majority. For a follower, it is the last start of the fetch timeout,
+        which is restarted by each response of the leader.
         """
         match self.state:
             case Leader():
@@ -437,7 +437,7 @@ class KafkaRaftClient:
     def _handle_begin_quorum_epoch_request(
         self, request: BeginQuorumEpochRequest, now: Now
     ) -> BeginQuorumEpochResponse:
-        """Follow the leader that sent the request (KIP-595). Then reject the voter key of another node (KIP-853)."""
+        """Follow the leader that sent the request (KIP-595). Return an error for another node's voter key (KIP-853)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -517,7 +517,7 @@ class KafkaRaftClient:
         return None
 
     def _try_complete_fetch_request(self, request: FetchRequest, now: Now) -> FetchResponse:
-        """Return a snapshot id (KIP-630), a diverging epoch (KIP-595), or records. Record the offset if it is valid."""
+        """Return a snapshot id (KIP-630), a diverging epoch (KIP-595), or records, and then record the offset."""
         error = self._validate_leader_only_request(request.current_leader_epoch)
         if error is not ErrorCode.none:
             return self._fetch_error(error)

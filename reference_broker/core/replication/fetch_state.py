@@ -6,7 +6,7 @@ Follows: org.apache.kafka.server.PartitionFetchState (KIP-595).
 |------------|--------------------------------------------------------------------|------------------------------------|
 | FETCHING   | is part of the next Fetch request                                  | an error                           |
 | TRUNCATING | has had OFFSET_OUT_OF_RANGE; a ListOffsets request is in flight    | the response, or a failure         |
-| DELAYED    | has had another error or no response, and is not fetched           | the `replica.fetch.backoff.ms`     |
+| DELAYED    | has had another error or no response, and is not fetched           | the end of the fetch backoff       |
 | FAILED     | has had FENCED_LEADER_EPOCH, and is not fetched                    | a new leader epoch                 |
 
 A log that diverges from the leader's needs no phase: a Fetch response with a diverging epoch truncates the log, and the

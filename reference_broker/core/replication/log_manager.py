@@ -143,8 +143,8 @@ class LogManager:
     def checkpoint_if_truncated(self, partition: Partition) -> None:
         """Write the checkpoints if records below the checkpointed recovery point were removed (`truncateTo`).
 
-        After a crash, records below the recovery point are not validated. Without this, records appended later at
-        these offsets would not be validated, even if they were never flushed.
+        After a crash, records below the checkpointed recovery point are not validated. If it stayed above the log end
+        offset, records appended later would not be validated, even if they were never flushed.
         """
         if partition.log.recovery_point < self._recovery_points.get(partition.key, 0):
             self.checkpoint([partition])

@@ -1,4 +1,4 @@
-"""Reader of a partition, a consumer or follower: which offsets it may read, and which error a read has.
+"""Reader of a partition (a consumer or follower): the offsets that it may read, and the errors of its reads.
 
 Follows: kafka.cluster.Partition, org.apache.kafka.server.storage.log.FetchParams (KIP-320, KIP-595, KIP-903).
 
