@@ -197,7 +197,7 @@ class Watch:
 
     def _add(self, machine: Machine) -> None:
         watched = self.nodes[machine.node_id] = Watched(machine, machine.node_id, machine.disk)
-        machine.is_settled.append(lambda _: self.look(watched))
+        machine.settled.append(lambda _: self.look(watched))
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
