@@ -117,7 +117,7 @@ class Network:
     # Connections
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
-        """Open a connection. The opener's data wait until it is established. `opener.closed` is called if this fails."""
+        """Open a connection. The opener's data wait until it is established; on failure `opener.closed` is called."""
         pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
