@@ -18,8 +18,8 @@ An operation raises `OSError` if it matches one of the active `failures`, or if 
 (`free_bytes`). A flush may take time (`flush_ms`); the machine then waits (`take_delay_ms`).
 
 Implementation: a `SimulatedFile` is an inode. Its durable content is the first `flushed_bytes` of its current content,
-followed by `old_end`. There are two tables from names to inodes: the current one, and the durable one. The
-tables share the inodes, so that the cost of an operation does not depend on the size of the file.
+followed by `old_end`. There are two tables from names to inodes: the current one, and the durable one. The tables share
+the inodes, so that the cost of an operation does not depend on the size of the file.
 """
 
 import errno

@@ -10,7 +10,8 @@ Nothing arrives over a link that is cut, not even data that were in flight befor
   then, data in the other direction still arrive.
 
 How a connection ends:
-- One end closes it, or its process is killed (`close_place`): the other end is notified, after all data sent before.
+- One end closes the connection, or its process is killed (`close_place`): the other end is notified, after all data
+  that were sent before.
 - The machine of one end loses its power (`power_off`): the other end is not notified. If bytes arrive while the power
   is off, a reset is returned when the power is back; if they arrive later, a reset is returned at once.
 - `reset` ends the connection at once, and data in flight are lost. An end may remain without notification, as if a

@@ -14,7 +14,8 @@ class End:
 
     :param place: name of a machine or a client.
     :param received: called with each frame that arrives, including its length field.
-    :param closed: called when the other end, or the network, has closed the connection. It is the last call.
+    :param closed: called when the other end, or the network, has closed the connection. No callback is called
+        afterwards.
     """
 
     place: str

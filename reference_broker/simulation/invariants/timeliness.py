@@ -84,9 +84,9 @@ class TimelinessInvariants(Observer):
         self._quorum_ms: dict[int, int] = {}
         """By broker in controlled shutdown: the time of its last contact to a majority, or of the begin if later."""
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
-        """By leader replica and member of the ISR: since when the member lacks records, by the leader's monotonic clock.
+        """By leader replica and member of the ISR: since when the member lacks records, by the leader's clock.
 
-        A member whose log has the same end as that of the leader lacks no records, even if it has not fetched for long.
+        A member whose log ends where the leader's log ends lacks no records, even if it has not fetched for long.
         """
         self._proposed_ms: dict[Replica, int] = {}
         """By leader replica: the time of its last proposal of an ISR, by its monotonic clock."""
