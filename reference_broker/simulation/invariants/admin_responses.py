@@ -17,8 +17,8 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 |                            | may forbid a change of the replication factor: then INVALID_REPLICATION_FACTOR is      |
 |                            | returned for each partition whose replication factor would change, unless it has       |
 |                            | another error (KIP-860). A partition with an error is unchanged                        |
-| ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
-|                            | none is requested, with the adding and removing replicas                               |
+| ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if the |
+|                            | topics are null, with the adding and removing replicas                                 |
 | ElectLeaders               | a preferred election has no error only if the preferred leader was in the ISR before   |
 |                            | the election (KIP-460). Each partition with an error, and no other, has a message. For |
 |                            | an unknown partition, it states whether the topic or only the partition is unknown     |

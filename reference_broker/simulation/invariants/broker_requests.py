@@ -9,10 +9,10 @@
 |                      | end of the broker's log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)        |
 | ListOffsets          | partitions that the broker follows, with their leader epoch; the timestamp is earliest or    |
 |                      | latest                                                                                       |
-| AlterPartition       | at least one partition. The following is not checked if the broker no longer leads it. No    |
-|                      | epoch is newer than the partition's. If the partition epoch is current, the proposed ISR has |
-|                      | the leader with its broker epoch; the broker epoch of another member is at most that of its  |
-|                      | last fetch                                                                                   |
+| AlterPartition       | at least one partition. For each partition that the broker still leads, no epoch is newer    |
+|                      | than the partition's. If the partition epoch is current, the proposed ISR has the leader     |
+|                      | with its broker epoch. The broker epoch of each other member is at most that of its last     |
+|                      | fetch                                                                                        |
 | AllocateProducerIds  | sent only if no id is left                                                                   |
 | BrokerRegistration   | the broker's cluster, incarnation, listeners, directory and rack, and the broker epoch of    |
 |                      | its last clean shutdown. It is sent only in the state STARTING                               |

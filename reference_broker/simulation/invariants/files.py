@@ -12,7 +12,7 @@
 | `cut-durably`     | records that were truncated do not return after a power cut                                     |
 | `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum.     |
 |                   | After a restart it can delete each stray log, even if the checkpoints are lost. It also starts  |
-|                   | if directories are lost that are in the checkpoints                                             |
+|                   | if directories of logs in the checkpoints are lost                                              |
 """
 
 import json

@@ -3,8 +3,8 @@
 | name                     | what must hold                                                                           |
 |--------------------------|------------------------------------------------------------------------------------------|
 | `rejects-configuration`  | a node rejects damaged listeners and voters with `InvalidConfigError` (`KafkaConfig`)    |
-| `initial-quorum-state`   | a node starts in the state that follows from its stored election (`QuorumState.          |
-|                          | initialize`). A node that had voted for itself starts as Candidate only if it is a voter |
+| `initial-quorum-state`   | a node starts in the state that follows from its stored election. A node that had voted  |
+|                          | for itself starts as Candidate only if it is a voter (`QuorumState.initialize`)          |
 | `truncates-divergence`   | a follower that receives the end offset of an epoch keeps no record of a later epoch     |
 |                          | (`AbstractFetcherThread.getOffsetTruncationState`, KIP-279)                              |
 | `ignores-older-metadata` | a replica ignores a partition record with an older partition epoch than that of an       |

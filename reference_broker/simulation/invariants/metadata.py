@@ -1,8 +1,7 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
 The invariants have an image of their own. When the first node has applied a committed batch, the batch is applied to
-this image too, and its changes are checked. Then all changed keys of the image of each node are compared with this
-image.
+this image too, and its changes are checked. The image of each node is compared with this image for all changed keys.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|

@@ -23,9 +23,9 @@
 `joins-isr-complete` of `metadata` is checked here, too.
 
 A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
-leaves the ISR when it restarts (KIP-841). Only the last member of an ISR stays in the ISR. If it is then elected, the
-committed records that it lacks may be lost: Kafka prevents this loss only with eligible leader replicas (KIP-966).
-After an unclean election, any record that was committed before may be lost.
+leaves the ISR when it restarts (KIP-841). The last member of an ISR is an exception: it stays in the ISR. If it is then
+elected, the committed records that it lacks may be lost. Kafka prevents this loss only with eligible leader replicas
+(KIP-966). After an unclean election, any record that was committed before may be lost.
 """
 
 from bisect import bisect_right

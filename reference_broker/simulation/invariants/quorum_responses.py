@@ -152,8 +152,8 @@ def _compare_epoch_change(watched: Watched, request: Any, response: Any) -> Iter
 def _compare_election_backoff(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
     """Compare the time until the follower's election with Kafka's `strictExponentialElectionBackoffMs`.
 
-    The first preferred candidate does not wait. The last one waits at most half of `election_backoff_max_ms`, and each
-    other candidate at most half as long as the next one. A node that is no candidate waits at most this maximum.
+    A node that is no preferred candidate waits at most `election_backoff_max_ms`. The last preferred candidate waits at
+    most half of that, and each earlier candidate at most half as long as the next one. The first does not wait.
     """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (requested.leader_id, requested.leader_epoch):

@@ -2,10 +2,9 @@
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `segments-rolled` | a batch is appended to a segment only under three conditions. The segment with the batch has at |
-|                   | most `segment.bytes`. The first batch of the segment is at most `segment.ms` older than the     |
-|                   | batch, by record timestamps. The indexes of the segment are within `segment.index.bytes`. The   |
-|                   | first batch of a segment is not checked                                                         |
+| `segments-rolled` | a batch is appended to a segment only under three conditions: with the batch, the segment has   |
+|                   | at most `segment.bytes`; its first batch is at most `segment.ms` older, by record timestamps;   |
+|                   | its indexes are within `segment.index.bytes`. The first batch of a segment is not checked       |
 
 The configuration at the time of the append applies (`LogSegment.shouldRoll`).
 """

@@ -55,7 +55,7 @@ def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:
 
 
 def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
-    """Raise `InvariantViolation` if the high watermark is below the log end of each replica that counts."""
+    """Raise `InvariantViolation` if the high watermark is below the log ends of all replicas that count."""
     partition = led_partition(watched, event)
     if partition is None or len(partition.isr.isr) < _required_in_sync(watched, partition):
         return
