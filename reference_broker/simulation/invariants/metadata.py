@@ -1,6 +1,6 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
-The invariants have an image of their own. When the first node has applied a committed batch, the batch is applied to
+The invariants have a separate image. When the first node has applied a committed batch, the batch is applied to
 this image too, and its changes are checked. The image of each node is compared with this image for all changed keys.
 
 | name                        | what must hold                                                                        |
