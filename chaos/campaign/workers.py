@@ -119,7 +119,7 @@ class _Worker:
         return used_s >= limit_s or self.elapsed_s >= _BLOCKED_FACTOR * limit_s
 
     def _processor_s(self) -> float:
-        """Return the processor time of the process, or 0 if it has ended; `_receive` then finds the connection closed."""
+        """Return the processor time of the process, or 0 if it has ended; its connection is then closed, too."""
         try:
             times = psutil.Process(self.process.pid).cpu_times()
         except psutil.NoSuchProcess:
