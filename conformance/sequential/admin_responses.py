@@ -148,8 +148,7 @@ def _as_created(described: Sequence[Any], created: Mapping[str, Any], error_code
     differences = [
         f"{config.name}: DescribeConfigs returned {_shown(config)}, CreateTopics {_shown(at_creation)}"
         for config, at_creation in pairs
-        if _shown(config) != _shown(at_creation)
-        and (at_creation is None or at_creation.config_source != TOPIC_CONFIG)
+        if _shown(config) != _shown(at_creation) and (at_creation is None or at_creation.config_source != TOPIC_CONFIG)
     ]
     return Comparison("others", "; ".join(differences)) if differences else Comparison("as created")
 
