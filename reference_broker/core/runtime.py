@@ -25,8 +25,8 @@ class Runtime:
 
     :param new_uuid: generates topic ids and other UUIDs.
     :param random_below: returns a random number below its argument.
-    :param previous_epoch: the broker epoch in the clean shutdown file, -1 if it is unknown; null if the last shutdown
-        was not clean.
+    :param previous_epoch: the broker epoch before the last shutdown, from the clean shutdown file. It is -1 if the file
+        does not have a valid one, and null if there is no file, because the shutdown was not clean.
     :param trace: receives the events of this node.
     """
 
@@ -51,22 +51,25 @@ class Runtime:
         self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}", self.trace)
 
     def emit(self, effect: Effect) -> None:
-        """Add an effect."""
+        """Add an effect, which the shell executes after the current call of the node."""
         self._outbox.append(effect)
 
     def log_once(self, text: str) -> None:
-        """Write a line to the node's log, unless the same line was written before, by an earlier retry."""
+        """Write a line to the node's log, but only once, so that retries of an action do not repeat it."""
         if text not in self._logged:
             self._logged.add(text)
             self.emit(Note(text))
 
     def take_effects(self) -> list[Effect]:
-        """Remove and return the effects since the last call, in order."""
+        """Return the effects that were added since the last call, in order."""
         effects, self._outbox = self._outbox, []
         return effects
 
     def respond(self, request: Request, response: Any) -> None:
-        """Send the response of a request, and let its connection continue with the next request."""
+        """Send the response to a request; its connection then continues with the next request.
+
+        The response to a request in an envelope is sent in the response to the envelope (KIP-590).
+        """
         self.trace(ResponseSent(request, response))
         data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
         if request.envelope is None:
@@ -76,7 +79,7 @@ class Runtime:
             self.respond(request.envelope, in_envelope(request.envelope, response, data))
 
     def complete(self, request: Request, outcome: Any) -> None:
-        """Complete a request with what its handler returned: a response, or a `RequestOutcome`."""
+        """Complete a request with the result of its handler: a response or a `RequestOutcome`."""
         match outcome:
             case RequestOutcome.DEFERRED:
                 pass  # the response is sent later, or has been sent during the call of the handler
@@ -89,10 +92,10 @@ class Runtime:
                 self.respond(request, response)
 
     def relay(self, request: Request, response: bytes) -> None:
-        """Send the response that another node returned, header included."""
+        """Send the bytes of another node's response, including its header, as the response to a forwarded request."""
         request.connection.busy = False
         self.emit(Respond(request.connection, len(response).to_bytes(4, "big") + response))
 
     def close_connection(self, connection: Connection, reason: str) -> None:
-        """Close a connection, with a reason for the log."""
+        """Close a connection. The reason is for the node's log."""
         self.emit(Close(connection, reason))

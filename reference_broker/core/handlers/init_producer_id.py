@@ -2,13 +2,13 @@
 
 Follows: kafka.server.KafkaApis (KIP-98, KIP-360, KIP-730).
 
-- Each request allocates an unused id at epoch 0. A producer id and an epoch in the request have no effect (KIP-360 uses
-  them only for transactional producers). One of them without the other returns INVALID_REQUEST(42).
-- The controller allocates ids in blocks (KIP-730). While a broker waits for a block, the response waits too. If no
-  block arrives, the error is COORDINATOR_LOAD_IN_PROGRESS(14), which old clients retry too. Kafka returns this error at
-  once.
+- Each request allocates an unused id with epoch 0. A producer id and an epoch in the request have no effect (KIP-360
+  uses them only for transactional producers). If only one of them is set, the error is INVALID_REQUEST(42).
+- The controller allocates ids in blocks (KIP-730). While the broker waits for a block, it delays the response. If no
+  block arrives, the error is COORDINATOR_LOAD_IN_PROGRESS(14), which old clients retry too. Kafka does not delay the
+  response: it returns this error at once.
 
-Gaps: transactions. A transactional id returns INVALID_REQUEST(42), which no client retries.
+Gaps: transactions. For a request with a transactional id, the error is INVALID_REQUEST(42), which no client retries.
 """
 
 from typing import Any

@@ -2,19 +2,20 @@
 
 Follows: kafka.cluster.Partition (KIP-101, KIP-279, KIP-320, KIP-497, KIP-966).
 
-The metadata determines the role (`ROLES`), and two epochs guard it: metadata with an older partition epoch is ignored,
-and a new leader epoch begins a new leadership even if the leader is the same.
+The metadata determines the role (`ROLES`). Metadata with an older partition epoch is ignored. A new leader epoch begins
+a new leadership, even if the leader is the same.
 
 A leader
 - appends in its epoch, and learns the progress of its followers from their fetches (`Followers`).
 - advances the high watermark to the smallest log end offset of the maximal ISR, and of replicas outside it that are
   caught up and could join (otherwise a fast leader would keep them out indefinitely). The high watermark does not
   advance while the ISR is below `min.insync.replicas` (KIP-966), and never moves back.
-- proposes to remove replicas that lag longer than `replica.lag.time.max.ms` from the ISR, and to add a replica that has
-  all records up to the high watermark and to the start of this epoch: before that, it may lack committed records.
+- proposes to the controller to remove replicas from the ISR that lag longer than `replica.lag.time.max.ms`.
+- proposes to add a replica when its log end has reached the high watermark and the start offset of the leader's epoch.
+  A replica with a shorter log may lack committed records.
 
-A follower replicates batches, high watermark and log start offset of its leader. It truncates by leader epochs, never
-to the high watermark, which may be below the last committed record (KIP-101, KIP-279).
+A follower replicates the batches, the high watermark and the log start offset of its leader. It truncates its log by
+leader epochs, never to its high watermark, because committed records may be above that (KIP-101, KIP-279).
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +50,7 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 
 NO_EPOCH = -1
-"""Leader epoch of a client that does not know it, and of a partition without one."""
+"""Leader epoch in the request of a client that does not know it, and of a replica before it has received metadata."""
 NO_LEADER = -1
 ACKS_ALL = -1
 
@@ -70,7 +71,10 @@ ROLES: Mapping[ReplicaRole, frozenset[ReplicaRole]] = MappingProxyType(
         ReplicaRole.FOLLOWER: frozenset({ReplicaRole.FOLLOWER, ReplicaRole.LEADER, ReplicaRole.OFFLINE}),
     }
 )
-"""Transitions that metadata causes: all are possible. In a new epoch, a leader begins a new leadership."""
+"""Roles that may follow each role: all of them, because only the metadata determines the next one.
+
+A leader that remains the leader begins a new leadership if the leader epoch is new.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,10 @@ class PartitionContext(ReplicaContext):
     """Context that all partitions of a broker share.
 
     :param propose: sends an ISR to the controller.
-    :param on_progress: called when the leader, the log or a watermark has changed; an operation may wait for that.
-    :param on_truncated: called when records may have been removed, before any are appended.
+    :param on_progress: called when the leader, the log or a watermark has changed, because delayed operations may wait
+        for that.
+    :param on_truncated: called after records may have been removed, because the checkpointed recovery point may be too
+        high now.
     """
 
     propose: "Callable[[Partition, IsrState, Now], None]"
@@ -89,7 +95,10 @@ class PartitionContext(ReplicaContext):
 
 
 class Partition:
-    """One replica. `flushed_at_ms` (monotonic) is the time of the last flush by `flush.ms`."""
+    """One replica of a partition.
+
+    :param flushed_at_ms: monotonic time of the last flush because of `flush.ms`.
+    """
 
     __slots__ = (
         "_context",
@@ -137,7 +146,7 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.isr = IsrState.committed(())
         self.epoch_start_offset = 0
-        """Log end offset when this leadership began."""
+        """Log end offset when this broker's latest leadership began (`leaderEpochStartOffset`)."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         """Records below this offset are on every replica of the ISR, and visible to consumers."""
         self.followers = Followers(context)
@@ -161,7 +170,7 @@ class Partition:
         return self.log.log_start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Return the error for a request whose leader epoch is older, or newer, than this broker's (KIP-320)."""
+        """Return the error of a request with an older or a newer leader epoch than this broker's, or none (KIP-320)."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.none
         older = current_leader_epoch < self.leader_epoch
@@ -172,7 +181,8 @@ class Partition:
     def apply(self, record: PartitionRecord, now: Now) -> bool:
         """Apply the metadata, and return whether a new leader epoch begins.
 
-        Metadata with the known partition epoch is applied too, since an AlterPartition response may have arrived first.
+        Metadata with the current partition epoch is applied too, because that epoch may be known from an AlterPartition
+        response, which does not have all fields.
         """
         if record.partition_epoch < self.partition_epoch:
             return False
@@ -261,7 +271,8 @@ class Partition:
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the result of acks=all for the records below an offset; null if they are not committed yet.
 
-        If they are committed, but the ISR is below `min.insync.replicas`: NOT_ENOUGH_REPLICAS_AFTER_APPEND(20).
+        If they are committed, but the ISR is now below `min.insync.replicas`, the result is
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND(20).
         """
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
@@ -273,7 +284,12 @@ class Partition:
     def update_follower_fetch_state(
         self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now
     ) -> None:
-        """Update a follower's progress for a fetch; `leader_end_offset` is the log end offset at that time."""
+        """Update the progress of a follower that fetches from an offset.
+
+        :param run: the follower's node id and broker epoch.
+        :param log_start_offset: the follower's log start offset.
+        :param leader_end_offset: this log's end offset when the follower's request was read.
+        """
         node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.update_fetch_state(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
@@ -310,7 +326,7 @@ class Partition:
     def handle_alter_partition_update(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
     ) -> None:
-        """Apply the AlterPartition response, unless newer metadata has arrived before it."""
+        """Apply the AlterPartition response to a proposal, unless newer metadata has replaced the proposal."""
         if self.isr is not proposal or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return
         self._set_isr(IsrState.committed(isr))
@@ -337,13 +353,13 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, which DeleteRecords waits for."""
+        """The smallest log start offset of the live replicas. DeleteRecords waits until it reaches the offset."""
         return self.followers.low_watermark(self.log_start_offset)
 
     # Following
 
     def replicate(self, records: Bytes, high_watermark: int, log_start_offset: int, now: Now) -> None:
-        """Append the records of a fetch response, and update high watermark and log start offset.
+        """Append the records of a Fetch response, and update the high watermark and the log start offset.
 
         :raises AppendError: the batches are corrupt, or do not continue this log.
         """
@@ -362,10 +378,11 @@ class Partition:
             self._trace(RecordsAppended, self.log.log_end_offset)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
-        """Return the truncation offset for a diverging epoch of the leader and its end offset (KIP-279).
+        """Return the offset to truncate to, for the diverging epoch in a Fetch response and its end offset (KIP-279).
 
-        If this log lacks that epoch, all records after the next smaller epoch are removed, and the next fetch compares
-        the logs again.
+        If this log lacks that epoch, the result is the end offset of its next smaller epoch: all later records diverge,
+        and the next fetch compares the remaining ones. If it has no smaller epoch either, the result is the leader's
+        end offset.
         """
         own_epoch, own_end_offset = self.log.end_offset_for_epoch(leader_epoch)
         if own_epoch == UNDEFINED_EPOCH:
@@ -375,7 +392,7 @@ class Partition:
         return min(end_offset, own_end_offset, self.log.log_end_offset)
 
     def truncate_to(self, offset: int, now: Now) -> None:
-        """Remove the batch that contains an offset, and all later ones."""
+        """Remove the batch that contains the offset, and all later batches."""
         end_offset = self.log.log_end_offset
         self.log.truncate_to(offset, now.wall_ms)
         self._context.on_truncated(self)
