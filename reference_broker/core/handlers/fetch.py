@@ -5,23 +5,24 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - If there are fewer bytes to return than `min_bytes`, the request waits for an append, an advance of the high watermark
   or a change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
-  reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
-  that whole batch.
+  reader makes progress (KIP-74). Partitions are served in the order of the request. If the fetch offset is inside a
+  batch, the whole batch is returned.
 - Consumers read up to the high watermark, with read_committed up to the last stable offset; followers read everything.
-- An offset below the log start or above the log end (unless there is a diverging epoch), or a last fetched epoch above
-  the latest epoch of this log: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
+- If the fetch offset is below the log start offset, or the last fetched epoch is above the latest epoch of this log,
+  the error is OFFSET_OUT_OF_RANGE(1), with -1 as the high watermark and the last stable offset. The same holds for a
+  fetch offset above the log end offset, unless there is a diverging epoch.
 - The leader epoch of the request is checked (KIP-320). If this log does not have the last fetched epoch, or the epoch
   ended before the fetch offset, the response has the diverging epoch with its end offset, and no records (KIP-595).
 - From version 13 topics have ids (KIP-516).
-- Another broker leads: NOT_LEADER_OR_FOLLOWER(6). From version 16 this error and FENCED_LEADER_EPOCH(74) include the
-  leader and its endpoint (KIP-951). From version 11 a consumer may read from a follower, but no preferred read replica
-  is returned (KIP-392).
-- A partition that occurs more than once is read once.
+- If another broker is the leader, the error is NOT_LEADER_OR_FOLLOWER(6). From version 16 this error and
+  FENCED_LEADER_EPOCH(74) include the leader and its endpoint (KIP-951). From version 11 a consumer may read from a
+  follower, but no preferred read replica is returned (KIP-392).
+- A partition that occurs more than once in the request is read once.
 - A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
-  broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
-  request arrives, not when it completes. If the request does not wait, the response has the high watermark from before
-  that update.
+  broker receives NOT_LEADER_OR_FOLLOWER (KIP-903).
+- The leader updates its state of a follower when the follower's request arrives, not when the response is sent. If the
+  request does not wait, the response has the high watermark from before that update.
 - The response has session id 0, so that every client sends full fetches; an incremental fetch in a session
   returns FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
@@ -48,14 +49,16 @@ from reference_broker.protocol.errors import ErrorCode
 _CONSUMER = -1
 _READ_COMMITTED = 1
 _FOLLOWER_FETCH_MIN_VERSION = 11
+"""First version in which a consumer may fetch from a follower (KIP-392)."""
 _CURRENT_LEADER_MIN_VERSION = 16
 _UNKNOWN_OFFSET = -1
 _UNKNOWN = frozenset({ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition})
+"""Errors of a topic or partition that does not exist."""
 _ERRORS_WITH_LEADER = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Return what can be read, or wait for more."""
+    """Return the response, or wait until there are `min_bytes` to return."""
     request = _without_repetitions(request)
     body = request.body
     if getattr(body, "session_epoch", -1) > 0:
@@ -74,10 +77,10 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _without_repetitions(request: Request) -> Request:
-    """Return the request with only the last element of each partition, at the place of the first.
+    """Return the request with each partition only once: its last element, in the position of its first.
 
-    `FetchRequest.fetchData` is such a map. A response has one element for consecutive partitions of a topic
-    (`FetchResponse.toMessage`).
+    This is the order of Kafka's map `FetchRequest.fetchData`. As in `FetchResponse.toMessage`, consecutive partitions
+    of a topic are in one element, and a topic has several elements if partitions of another topic are between its own.
     """
     count = sum(len(topic.partitions) for topic in request.body.topics)
     found: dict[Any, tuple[Any, Any]] = {}
@@ -110,22 +113,22 @@ def _reader(broker: Broker, request: Request) -> PartitionReader:
 
 
 class _PartitionStatus(NamedTuple):
-    """State of one requested partition, with the high watermark from before the follower's fetch state was updated."""
+    """State of one requested partition. The high watermark is from before the update of the follower's fetch state."""
 
     requested: Any
     partition: Partition | None = None
     high_watermark: int = _UNKNOWN_OFFSET
     end_offset: int = _UNKNOWN_OFFSET
-    """End of the records that the reader may read."""
+    """The offset up to which the reader may read."""
     error: ErrorCode = ErrorCode.none
     diverging: tuple[int, int] | None = None
     topic_name: str | None = None
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the response is sent at once, because of an error, a diverging epoch or the fetch offset.
+        """Whether the request must not wait: for an error, a diverging epoch, or a fetch offset that is too high.
 
-        As in Kafka, a fetch offset above the end of the visible records does not wait.
+        As in Kafka, a fetch offset is too high if it is above the offset up to which the reader may read.
         """
         above = self.end_offset < int(self.requested.fetch_offset)
         return above or self.error is not ErrorCode.none or self.diverging is not None
@@ -137,7 +140,7 @@ class _PartitionStatus(NamedTuple):
 
 
 def _check_partitions(broker: Broker, request: Request, reader: PartitionReader, now: Now) -> list[_PartitionStatus]:
-    """Return the state of each partition, in the order of the request."""
+    """Return the state of each partition, in the order of the request, and update the follower's fetch state."""
     statuses = []
     for topic in request.body.topics:
         found = find_topic(broker, topic)
@@ -152,6 +155,7 @@ def _check_partitions(broker: Broker, request: Request, reader: PartitionReader,
 
 
 def _check_partition(partition: Partition, requested: Any, reader: PartitionReader, now: Now) -> _PartitionStatus:
+    """Return the state of one partition, and update the follower's fetch state unless the reader is for a retry."""
     high_watermark = partition.high_watermark
     error = reader.check(partition, requested)
     if error is not ErrorCode.none:
@@ -188,7 +192,10 @@ class DelayedFetch:
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the fetch if possible, and always at the deadline. Return whether it is completed.
 
-        The other partitions are not checked if the changed one has no records to read and no reason for a response.
+        If the changed partition has no records to read and is not urgent, the fetch is not completed, and the other
+        partitions are not checked.
+
+        :param changed_key: the partition that has changed; null at the deadline.
         """
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
@@ -202,6 +209,7 @@ class DelayedFetch:
         return True
 
     def _may_complete(self, key: Any, now: Now) -> bool:
+        """Whether the change of this partition may complete the fetch."""
         partition = self.broker.replicas.find(key)
         if isinstance(partition, ErrorCode):
             return True
@@ -210,7 +218,10 @@ class DelayedFetch:
 
 
 class _ResponseBuilder:
-    """Builder of a response; `size_bytes` is the size of the records that it has read."""
+    """Builder of a response.
+
+    :ivar size_bytes: size of all records that were read for the response.
+    """
 
     def __init__(self, broker: Broker, request: Request, statuses: Iterable[_PartitionStatus]) -> None:
         self._new = request.replies
@@ -254,7 +265,7 @@ class _ResponseBuilder:
         )
 
     def _records(self, status: _PartitionStatus, partition: Partition) -> bytes:
-        """Read whole batches: the first batch of the response whatever its size, later ones only if they fit."""
+        """Read whole batches: the first batch of the response even if it is too large, later ones only if they fit."""
         max_bytes = min(status.requested.partition_max_bytes, self._remaining_bytes)
         if status.diverging is not None or not status.has_records or (self.size_bytes and max_bytes <= 0):
             return b""
@@ -266,7 +277,10 @@ class _ResponseBuilder:
         return records
 
     def _error(self, status: _PartitionStatus) -> Any:
-        """Return an error; as in Kafka, the list of aborted transactions is empty for unknown partitions, else null."""
+        """Return an error response for a partition.
+
+        As in Kafka, the list of aborted transactions is empty if the partition does not exist, otherwise null.
+        """
         exists = status.error not in _UNKNOWN
         fields = {}
         has_leader = status.error in _ERRORS_WITH_LEADER and self._request.api_version >= _CURRENT_LEADER_MIN_VERSION
