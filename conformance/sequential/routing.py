@@ -207,7 +207,7 @@ class Routing:
         return None if found.error_code.name.upper() in _NOT_READY else found
 
     def _has_loaded_coordinator(self, group: str) -> bool:
-        """Whether the group has a coordinator that serves it, which is then remembered."""
+        """Whether the group has a coordinator that has loaded it; if so, record the coordinator."""
         self._rejecting.pop(group, None)
         found = self._find_coordinator(group, key_type=0)
         if found is None:
@@ -268,7 +268,7 @@ class Routing:
         return self.request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
 
     def _why_unusable(self, topic: str, partition: int, count: int) -> str:
-        """Return the reason why a partition cannot be used, or why not all of 0 to `count` - 1 exist, as a text."""
+        """Return the reason why a partition of a topic with `count` partitions cannot be used, as a text."""
         leaders = set()
         for node in self._connections.nodes:
             listed = {
@@ -309,7 +309,10 @@ class Routing:
         self._until_ready(partial(self._is_deleted, topic))
 
     def _is_deleted(self, topic: str) -> bool:
-        """Whether no broker knows the topic, and no leader serves it: a leader may do so after its metadata is gone."""
+        """Whether no broker knows the topic and no leader serves it.
+
+        A leader may serve a topic for a moment longer than the brokers know it.
+        """
         if any(found.error_code == 0 for node in self._connections.nodes for found in self.describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]

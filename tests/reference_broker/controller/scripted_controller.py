@@ -1,10 +1,10 @@
 """Active controller for tests, without a quorum: its log is a list, and the test decides when records are committed.
 
 controller = ScriptedController()
-controller.serve(1, 2, 3)                       # registers and unfences these brokers
-controller.create("orders", "123")              # a topic with one partition and these replicas
-controller.kill(1)                              # the session of broker 1 expires
-assert controller.state("orders") == "123/23/2"   # replicas, ISR, leader
+controller.serve(1, 2, 3)  # registers and unfences these brokers
+controller.create("orders", "123")  # a topic with one partition and these replicas
+controller.kill(1)  # the session of broker 1 expires
+assert controller.state("orders") == "123/23/2"  # replicas, ISR, leader
 """
 
 from collections.abc import Mapping
