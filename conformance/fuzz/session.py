@@ -137,7 +137,7 @@ class Fuzzing:
         self._cancelled = target.stage.event()
         self.progress = FuzzProgress()
 
-    def await_hold(self) -> None:
+    def await_in_force(self) -> None:
         """Return at once: there is no state to wait for before the clients start."""
 
     def cancel(self) -> None:
