@@ -118,9 +118,9 @@ PLANTS = {
     "epochs/fetch-returns-diverging-epoch": [
         (
             lambda s: s.change("states", {"source": "diverging_epoch"}, leader_epoch=None, log_end_offset=None),
-            "returned (None, None)",
+            "end offset (None, None)",
         ),
-        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "returned (0, 2)"),
+        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "end offset (0, 2)"),
     ],
     "storage/crashed-log-is-recovered": [
         (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
