@@ -220,9 +220,9 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field's name. A value that is a phrase is returned unchanged.
+    """Return a value with its field's name; a value that is a phrase is returned unchanged.
 
-    These are "a response", which is expected if none arrived, and the reason why a topic cannot be used.
+    The phrases are "a response", which is expected if none arrived, and the reason why a topic cannot be used.
     """
     if value == "a response" or field == NOT_READY:
         return value

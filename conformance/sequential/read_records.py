@@ -20,9 +20,9 @@ def are_records(value: Any) -> bool:
 def compared(alternatives: Sequence[Records], actual: Records) -> tuple[str, str]:
     """Return the expected and the actual records in words.
 
-    If the first different record has the expected offset, the text is about its content, else about all offsets.
+    If the first different record has the expected offset, the texts are about its content, else about all offsets.
 
-    :param alternatives: the permitted values; each of them begins with the shorter ones.
+    :param alternatives: the permitted values; each of them begins with all shorter ones.
     """
     shortest, longest = min(alternatives, key=len), max(alternatives, key=len)
     same = _common_length(longest, actual)

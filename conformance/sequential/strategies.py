@@ -119,7 +119,7 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
         batch = Batch(content.records, content.compression, 0, step_epoch.get(kind, epoch), number)
         if kind.startswith("again") and sent:
             batch = sent[-min(int(kind.removeprefix("again ")), len(sent))]
-        elif (batch.epoch, batch.sequence) in {(epoch, sequence), (epoch + 1, 0)}:
+        elif (batch.epoch, batch.sequence) in {(epoch, sequence), (epoch + 1, 0)}:  # a correct broker accepts it
             epoch, sequence = batch.epoch, batch.last_sequence + 1
             sent.append(batch)
         steps.append(Produce((batch,)))
