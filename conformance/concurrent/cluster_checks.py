@@ -216,5 +216,6 @@ def reassignments_move_replicas(history: History) -> Sequence[HistoryFinding]:
 
 def _controlled(topic: TopicHistory, fault: Fault) -> bool:
     """Whether a fault hit the active controller."""
-    before = [r for r in quorum_states(topic, "describe_quorum") if r["answered_ns"] < fault.inject_ns and r["leader"]]
-    return bool(before) and before[-1]["leader"] == fault.node
+    before = (row for row in quorum_states(topic, "describe_quorum") if row["answered_ns"] < fault.inject_ns)
+    leaders = [row["leader"] for row in before if row["leader"] is not None]
+    return bool(leaders) and leaders[-1] == fault.node

@@ -119,7 +119,7 @@ class ScriptRun:
         except ResponseTimeout as error:
             self._connections.close()
             if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
-                raise TargetDown(f"{error}, nor on a new connection: it hangs, or is paused") from error
+                raise TargetDown(f"{error}, nor on a new connection: the broker hangs or is paused") from error
             return SILENT
         except MalformedResponse as error:
             self._connections.close()

@@ -316,6 +316,14 @@ def test_records_of_another_partition_show_nothing_about_a_deposed_leader():
     assert found.verdict is Verdict.UNKNOWN
 
 
+def test_the_active_controller_may_have_id_0():
+    story = stories.leaders_fail_over()
+    story.change("states", {"source": "describe_quorum", "leader": 1}, leader=0)
+    story.change_states(0.2, {"partition": 0}, leader=0)
+    story.change("faults", {"kind": "kill"}, target="0")
+    assert findings(BY_ID["quorum/partitions-are-served-without-the-controller"], story) == []
+
+
 def test_every_requirement_has_a_plant():
     assert PLANTS.keys() == BY_ID.keys()
 
