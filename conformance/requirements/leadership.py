@@ -51,7 +51,7 @@ _PARTITION_ERRORS: Final = (
 
 
 def _led_by(*order: int) -> tuple[Step, ...]:
-    """Return the steps that reorder the replicas and elect the first."""
+    """Return the steps that reorder the replicas and elect the first, and await the topic's state after each step."""
     return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
 
 

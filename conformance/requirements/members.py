@@ -45,7 +45,7 @@ _JOINS: Final = st.sampled_from([(None, None), (4, None), (5, None), (7, None), 
 """Version of JoinGroup and group instance id, which exists since version 5."""
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
 """A committed offset keeps the group. A broker may remove a group that has neither offsets nor joined members at any
-time, with the ids that it has assigned to new members. Before Kafka 4.0, the deletion of any topic removes it."""
+time, with the ids that it has assigned to new members. Before Kafka 4.0, the deletion of any topic does this."""
 _JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
 _SHOWN: Final = (
     Eventually(DescribeGroup()),

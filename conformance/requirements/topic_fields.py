@@ -1,7 +1,7 @@
 """Fields of raw requests that name the script's topic and its first partition.
 
-The APIs and their versions have different names for these fields. A request is given all of them, and drops those that
-its version does not have.
+The APIs and their versions have different names for these fields. A raw request is given all of them, and
+`layout.build` drops those that the version does not have.
 """
 
 from collections.abc import Mapping

@@ -27,9 +27,9 @@ _Resource = tuple[int, str]
 def differences(client: RawClient, metrics: Collection[str]) -> Iterator[str]:
     """Yield a text for each resource that is listed wrongly.
 
-    A resource exists and is not listed, is listed and does not exist, is listed twice, or is listed although its type
-    was not requested. Other clients may create and delete topics meanwhile, so a script repeats the step
-    (`Eventually`). Raises `UnsupportedApi` if the broker does not offer the API.
+    Such a resource exists and is not listed, is listed and does not exist, is listed twice, or has a type that was not
+    requested. Other clients may create and delete topics meanwhile, so a script repeats the step (`Eventually`). Raises
+    `UnsupportedApi` if the broker does not offer the API.
 
     :param metrics: names of client metrics that may exist.
     """

@@ -71,7 +71,7 @@ class Connections:
 
     @property
     def are_direct(self) -> bool:
-        """Whether clients connect to the brokers' own addresses, not to those of a mesh before an existing cluster."""
+        """Whether clients connect to the brokers' own addresses, not to a mesh in front of an existing cluster."""
         is_meshed = (
             isinstance(self._target, ExistingCluster) and Capability.CLIENT_LINK_FAULTS in self._target.capabilities
         )
