@@ -1,7 +1,7 @@
 """Requirements of compaction: which records are removed, and what stays readable.
 
 The timestamps of a script's batches determine at which batch a new segment begins (`segment.ms`). The script waits for
-the log cleaner. The requirements are not applicable to a target whose cleaner runs too seldom, or whose DescribeConfigs
+the log cleaner. The requirements are not applicable to a target whose cleaner runs too rarely, or whose DescribeConfigs
 response lacks the period of its cleaner (`log.cleaner.backoff.ms`).
 """
 

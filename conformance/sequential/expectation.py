@@ -92,7 +92,7 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
 
 
 def _texts(expected: Any, actual: Any) -> tuple[str, str]:
-    """Return an expected and an actual value in words."""
+    """Return an expected and an actual value as text for a message."""
     alternatives = expected.values if isinstance(expected, OneOf) else (expected,)
     if not all(map(are_records, (*alternatives, actual))):
         return _text(with_real_values(expected, actual)), _text(actual)

@@ -105,7 +105,7 @@ class Deviation:
 
     @property
     def where(self) -> str:
-        """The step in words."""
+        """The step as text for a message."""
         return where(self.step, self.kind)
 
     def __str__(self) -> str:
@@ -235,7 +235,7 @@ def kind_of(step: Step) -> type[Step]:
 
 
 def where(number: int, kind: type[Step]) -> str:
-    """Return a step in words."""
+    """Return a step as text for a message."""
     return f"step {number}, {kind.__name__}"
 
 

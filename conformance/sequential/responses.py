@@ -280,7 +280,7 @@ def _is_internal_flag_correct(topic: Any) -> bool:
 def _operations(response: Any, topics: Iterable[Any]) -> Response:
     """Return whether the cluster and the topics have permitted operations; "some" if only some of them have.
 
-    A topic whose operations lack DESCRIBE counts as one without operations, because it is described.
+    A topic that is described permits DESCRIBE. If its operations lack it, the topic counts as one without operations.
     """
     cluster = getattr(response, "cluster_authorized_operations", None)
     found = [getattr(topic, "topic_authorized_operations", None) for topic in topics]

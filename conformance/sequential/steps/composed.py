@@ -53,7 +53,7 @@ class Cleanup(StrEnum):
 class AfterCleanup(Eventually):
     """A step that only reads, repeated until the response shows the effect of a cleanup, or until a timeout.
 
-    Scripts with this step are not run on targets that clean their logs seldom.
+    Scripts with this step are not run on targets that clean their logs rarely.
     """
 
     by: Cleanup = Cleanup.RETENTION
