@@ -228,7 +228,7 @@ def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
     console: Console = stdout_console()
     with interruptible():
         started = lambda directory: new_cluster(finding.target, directory)  # noqa: E731
-        place = Replays(finding, started, limits, 0.0).showing(finding.requests)
+        place = Replays(finding, started, limits, 0.0).replay(finding.requests)
     shown = "does not occur (fixed, or flaky)" if place is None else f"occurs after request {place + 1}"
     show(console, f"{finding.target}: {finding.symptom} {shown} of {len(finding.requests)}")
     return ExitCode.OK if place is None else ExitCode.VIOLATION

@@ -56,11 +56,12 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         """Delete the topics that are left. Stop at the first script whose topics cannot be deleted now either.
 
-        On a cluster that continues after the run, the target's own `delete_topics` then deletes the rest. It works even
-        if the target has stopped.
+        On an existing cluster, `ExistingCluster.delete_topics` then deletes the rest, even if the target has stopped.
         """
         self._connections.close()
-        all(run.finish() for run in self._unfinished)
+        for run in self._unfinished:
+            if not run.finish():
+                break
         self._connections.close()
         if isinstance(self._target, ExistingCluster):
             self._target.delete_topics([topic for run in self._unfinished for topic in run.topics])
