@@ -19,6 +19,11 @@ REQUEST_TIMEOUT_MS: Final = 5_000
 class Names(Protocol):
     """The values that the symbols of a script have on one target."""
 
+    @property
+    def session_timeout_ms(self) -> int:
+        """Session timeout and rebalance timeout of members."""
+        ...
+
     def real(self, name: str) -> str:
         """Return the real name of a topic or group."""
         ...

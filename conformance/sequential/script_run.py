@@ -84,15 +84,15 @@ _REPETITIONS: Final = 3
 class ScriptRun:
     """One run of one script.
 
-    :param unique: suffix that makes the names of this run's topics unique.
+    :param symbols: the values of the script's symbols in this run.
     :param checks_logs_from_s: time from which on a broker that was started with the session checks its logs.
     """
 
-    def __init__(self, connections: Connections, unique: str, checks_logs_from_s: float) -> None:
+    def __init__(self, connections: Connections, symbols: ScriptSymbols, checks_logs_from_s: float) -> None:
         self._connections = connections
         self._checks_logs_from_s = checks_logs_from_s
         self._transport = connections.transport
-        self._symbols = ScriptSymbols(unique, connections.nodes)
+        self._symbols = symbols
         self._routing = Routing(connections, self._symbols)
         self._effect_timeout_s = timeouts.EFFECT_TIMEOUT_S
         self._killed: list[int] = []
