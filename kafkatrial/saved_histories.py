@@ -36,7 +36,7 @@ EXIT_CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class SparkOptions:
     """Master and settings of Spark from the command line, and the path of its log."""
 
     master: str | None = None
@@ -85,8 +85,8 @@ def unfinished_reasons(directory: Path) -> tuple[str, ...]:
     if (directory / RUN_FILE).exists():
         return ()
     if _is_summarised(directory):
-        of_run, of_chaos = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
-        return (*_unjudged_requirements(of_run), *_missing_rounds(of_chaos))
+        run, session = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
+        return (*_unjudged_requirements(run), *_missing_rounds(session))
     return (
         (f"unfinished: the chaos session was killed before it wrote {SUMMARY_FILE}",) if _rounds_in(directory) else ()
     )
@@ -133,7 +133,7 @@ def judge_each(
     histories: Mapping[str, Path],
     model: str | None = None,
     budget: Budget | None = None,
-    spark: Spark | None = None,
+    spark: SparkOptions | None = None,
 ) -> dict[str, Judgement]:
     """Judge every history: look for anomalies in this process or with Spark, or check a model within a budget.
 
@@ -153,7 +153,9 @@ def judge_each(
 
 
 @contextmanager
-def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> Iterator[Callable[[Path], Judgement]]:
+def _judging(
+    model: str | None, budget: Budget | None, spark: SparkOptions | None
+) -> Iterator[Callable[[Path], Judgement]]:
     """Yield the function that judges one history. Spark starts once for all of them."""
     if model is not None:
         from linearizability.check_object import judge_object
