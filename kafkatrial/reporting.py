@@ -19,7 +19,7 @@ from kafkatrial.spark_progress import spark_progress
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import Verdict
 from reports.jobs.engine import Engine
-from reports.jobs.report import Judge, Progress, Report, make_report, write_tables
+from reports.jobs.report import Judge, OnProgress, Report, make_report, write_tables
 from reports.runs_page import FILE_NAME, runs_page
 from reports.runs_terminal import render_report
 from reports.spark.errors import EngineFailedError
@@ -96,7 +96,7 @@ def _locally(scratch: Path, memory_mb: int | None) -> Iterator[JudgeAndEngine]:
 
 
 @contextmanager
-def _on_spark(spark: SparkOptions, log: Path, progress: Progress) -> Iterator[JudgeAndEngine]:
+def _on_spark(spark: SparkOptions, log: Path, progress: OnProgress) -> Iterator[JudgeAndEngine]:
     """Start Spark once, for the judge and the engine."""
     from reports.spark.check import judge_with_spark
     from reports.spark.jobs import spark_engine

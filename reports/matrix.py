@@ -3,8 +3,8 @@
 - A column is a target with one version of its broker. Runs of the same target and version, on any machine, are merged.
 - The worst finding of these runs decides a cell (`WORST_FIRST`); of equally bad findings, the latest one does. With
   `latest`, the finding of the run that started last decides, whatever the others found.
-- A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a
-  run, but the requirement was not checked.
+- If an expected violation blocks a requirement, its cell is unknown, because the requirement was not checked. In the
+  exit code of a run, such a requirement counts as an expected violation.
 - Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
 """
 
@@ -67,10 +67,10 @@ class Column:
     @property
     def dates(self) -> str:
         """The day of the run, or the first and the last day of several."""
-        return " to ".join(sorted({days(run) for run in (self.runs[0], self.runs[-1])}))
+        return " to ".join(sorted({day_of(run) for run in (self.runs[0], self.runs[-1])}))
 
 
-def days(run: Results) -> str:
+def day_of(run: Results) -> str:
     """Return the day on which a run started."""
     return run.started_at.partition("T")[0]
 
@@ -129,8 +129,8 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
     judged: dict[tuple[str, int], tuple[tuple[Results, Finding], ...]] = {}
     for number, column in enumerate(columns):
         for run in column.runs:
-            of_target = (_as_checked(each) for each in reversed(run.outcomes) if each.target == column.name)
-            found = {each.requirement: each for each in of_target}
+            findings = (_as_checked(each) for each in reversed(run.outcomes) if each.target == column.name)
+            found = {each.requirement: each for each in findings}
             for requirement, finding in found.items():
                 judged[requirement, number] = (*judged.get((requirement, number), ()), (run, finding))
     return Matrix(columns, requirements, judged, latest)

@@ -1,9 +1,9 @@
 """Layout of a picture: from moments to pixels, from lanes to rows.
 
 Time runs to the right but not to scale, because most of it is waiting, and even an operation of a microsecond needs
-room for its label. The distance between two moments grows with the logarithm of the time between them and leaves room
-for the labels of bars that end at the second one. Order is kept exactly; ticks show the true times. Overlapping bars of
-a lane get separate rows.
+room for its label. The distance between two moments grows with the logarithm of the time between them. It is
+increased if a bar that ends at the later moment would otherwise be too short for its label. The order of moments is
+exact, and ticks show the true times. Overlapping bars of a lane get separate rows.
 """
 
 import math
@@ -57,8 +57,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A fault as a stretch of time, with its label in a separate row at the top."""
+class BandShape:
+    """A fault in its place: a period across all lanes, with its label in a separate row at the top."""
 
     label: str
     x: float
@@ -93,7 +93,7 @@ class Plane:
     top: float
     rows: tuple[Row, ...]
     bars: tuple[BarShape, ...]
-    bands: tuple[Stretch, ...]
+    bands: tuple[BandShape, ...]
     ticks: tuple[Line, ...]
     breaks: tuple[Line, ...]
     orders: tuple[tuple[Dot, ...], ...]
@@ -182,12 +182,12 @@ def _room(bar: Bar) -> float:
     return min(len(bar.label), _LABEL_MAX[bar.mark]) * CHARACTER + _BESIDE_LABEL
 
 
-def _bands(picture: Picture, axis: dict[int, float]) -> Iterable[Stretch]:
+def _bands(picture: Picture, axis: dict[int, float]) -> Iterable[BandShape]:
     last = max(axis)
     for row, band in enumerate(picture.bands):
         begin, end = max(band.begin_ns, min(axis)), last if band.end_ns is None else min(band.end_ns, last)
         is_open = band.end_ns is None or band.end_ns > last
-        yield Stretch(band.label, axis[begin], _HEAD + row * _BAND_ROW, max(6.0, axis[end] - axis[begin]), is_open)
+        yield BandShape(band.label, axis[begin], _HEAD + row * _BAND_ROW, max(6.0, axis[end] - axis[begin]), is_open)
 
 
 def _rows(
@@ -233,6 +233,6 @@ def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
     return tuple(dots)
 
 
-def lane_names(lanes: Iterable[Lane]) -> float:
+def lane_names_width(lanes: Iterable[Lane]) -> float:
     """Return the width of the column of names."""
     return max((len(lane.name) for lane in lanes), default=0) * (CHARACTER + 0.4) + 24
