@@ -21,6 +21,7 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
+from linearizability.printable import counted
 from linearizability.verify import Budget
 from reports import results
 
@@ -117,7 +118,8 @@ def _missing_rounds(summary: Mapping[str, Any]) -> tuple[str, ...]:
     if summary.get("complete") is not False:
         return ()
     judged, planned = len(summary.get("rounds") or ()), summary.get("rounds_max")
-    return (f"unfinished: {judged}{f' of {planned}' if planned else ''} rounds judged",)
+    rounds = f"{judged} of {planned} rounds" if planned else counted(judged, "round")
+    return (f"unfinished: {rounds} judged",)
 
 
 def _object_in(path: Path) -> Mapping[str, Any]:

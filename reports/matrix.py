@@ -33,7 +33,7 @@ BROKER: Final = "broker"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TargetColumn:
     """One target with one version of its broker. `runs` are the runs against it, the latest first."""
 
     name: str
@@ -79,7 +79,7 @@ def day_of(run: Results) -> str:
 class Matrix:
     """The merged runs."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TargetColumn, ...]
     requirements: tuple[RequirementInfo, ...]
     judged: Mapping[tuple[str, int], tuple[tuple[Results, Finding], ...]]
     """The runs with their findings, the latest first, by requirement and number of the column."""
@@ -122,7 +122,7 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
     """Return the matrix of at least one run."""
     newest_first = sorted(runs, key=lambda run: run.started_at, reverse=True)
     columns = tuple(
-        Column(name, tuple(run for run in newest_first if _key_of(run, name) == (name, version)))
+        TargetColumn(name, tuple(run for run in newest_first if _key_of(run, name) == (name, version)))
         for name, version in dict.fromkeys(_key(target) for run in runs for target in run.targets)
     )
     requirements = _in_order(runs, {info.id: info for run in reversed(newest_first) for info in run.requirements})

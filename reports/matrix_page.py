@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.html import SIGNS, WITH_SECTION, Cell, FindingSection, cell_of, css_class, section_of
-from reports.matrix import WORST_FIRST, Column, Matrix, day_of
+from reports.matrix import WORST_FIRST, Matrix, TargetColumn, day_of
 from reports.rendering import render
 from reports.results import RequirementInfo
 from reports.terminal import place
@@ -22,7 +22,7 @@ _NOT_JUDGED: Final = Cell("not-run", "·", "not run", "no run has judged it", ""
 class TargetView:
     """A column, the sections of its cells, and its counts by level: standing, sign, CSS class, number."""
 
-    column: Column
+    column: TargetColumn
     anchor: str
     counts: tuple[tuple[tuple[str, str, str, int], ...], ...]
     sections: tuple[tuple[FindingSection, str], ...]

@@ -47,7 +47,7 @@ class BarShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LaneRow:
     """The name of a lane, and its place."""
 
     name: str
@@ -68,7 +68,7 @@ class BandShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabelledLine:
     """A labelled line across all lanes."""
 
     x: float
@@ -91,11 +91,11 @@ class Plane:
     width: float
     height: float
     top: float
-    rows: tuple[Row, ...]
+    rows: tuple[LaneRow, ...]
     bars: tuple[BarShape, ...]
     bands: tuple[BandShape, ...]
-    ticks: tuple[Line, ...]
-    breaks: tuple[Line, ...]
+    ticks: tuple[LabelledLine, ...]
+    breaks: tuple[LabelledLine, ...]
     orders: tuple[tuple[Dot, ...], ...]
     bad_x: float | None
 
@@ -135,7 +135,8 @@ def lay_out(picture: Picture) -> Plane:
         bands=bands,
         ticks=tuple(_ticks(axis, Clock(picture))),
         breaks=tuple(
-            Line(axis[gap.before_ns] - _BREAK_ROOM / 2, f"{gap.operations:,} left out") for gap in picture.breaks
+            LabelledLine(axis[gap.before_ns] - _BREAK_ROOM / 2, f"{gap.operations:,} left out")
+            for gap in picture.breaks
         ),
         orders=tuple(_dots(order, bars) for order in picture.orders),
         bad_x=None if picture.bad_ns is None else axis[picture.bad_ns],
@@ -192,8 +193,8 @@ def _bands(picture: Picture, axis: dict[int, float]) -> Iterable[BandShape]:
 
 def _rows(
     picture: Picture, axis: dict[int, float], ends: dict[int, int], top: float
-) -> tuple[list[Row], list[BarShape]]:
-    rows: list[Row] = []
+) -> tuple[list[LaneRow], list[BarShape]]:
+    rows: list[LaneRow] = []
     shapes: list[BarShape] = []
     y = top
     for number, lane in enumerate(picture.lanes):
@@ -208,16 +209,16 @@ def _rows(
             text = short(bar.label, room) if room >= 3 else ""
             shapes.append(BarShape(bar, number, x, y + _SPACE / 2 + track * step, width, text))
         height = step * len(tracks) + _SPACE / 2
-        rows.append(Row(lane.name, lane.kind, y, height))
+        rows.append(LaneRow(lane.name, lane.kind, y, height))
         y += height
     return rows, shapes
 
 
-def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[Line]:
+def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[LabelledLine]:
     free = 0.0
     for moment, x in axis.items():
         if x >= free:
-            yield Line(x, clock.time(moment))
+            yield LabelledLine(x, clock.time(moment))
             free = x + _TICK_ROOM
 
 

@@ -81,7 +81,7 @@ class StretchShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TimeTick:
     """A time beside its line, or the number of left-out messages."""
 
     y: float
@@ -101,7 +101,7 @@ class SpaceTimePlane:
     flags: tuple[Flag, ...]
     faults: tuple[StretchShape, ...]
     downs: tuple[StretchShape, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[TimeTick, ...]
     left: float
 
 
@@ -178,14 +178,14 @@ def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
     return columns
 
 
-def _ticks(diagram: SpaceTime, ys: list[float]) -> list[Tick]:
+def _ticks(diagram: SpaceTime, ys: list[float]) -> list[TimeTick]:
     """Return the times that fit beside their lines, and the numbers of left-out messages."""
-    ticks: list[Tick] = []
+    ticks: list[TimeTick] = []
     free_y, before_ms = 0.0, -1
     for moment, y in zip(diagram.moments, ys, strict=True):
         if moment.left_out:
-            ticks.append(Tick(y - _BREAK / 2 - 4, f"⋯ {counted(moment.left_out, 'message')} left out ⋯", True))
+            ticks.append(TimeTick(y - _BREAK / 2 - 4, f"⋯ {counted(moment.left_out, 'message')} left out ⋯", True))
         if moment.at_ms != before_ms and y >= free_y:
-            ticks.append(Tick(y, f"{moment.at_ms:,} ms", False))
+            ticks.append(TimeTick(y, f"{moment.at_ms:,} ms", False))
             free_y, before_ms = y + 13, moment.at_ms
     return ticks
