@@ -13,8 +13,8 @@ The worker processes or the session are started before the measurement. Afterwar
 layout; if two verdicts differ, the benchmark ends. Kafkatrial's layout also checks the rules of the format. The layout
 of `duckdb` checks most of them with `--rules`, and that of `spark` checks none.
 
-The medians of wall time, processor time and peak resident memory of all processes are printed, with the ratios to the
-method of comparison, and the load of the machine.
+For each method, the medians of wall time, processor time and peak resident memory of all processes are printed, with
+the ratios to the method that it is compared with. The load of the machine is printed, too.
 """
 
 import argparse

@@ -230,9 +230,9 @@ def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """Provide a running cluster with fault injection: the first `--target`, or else the reference broker.
 
-    After each test, and before each test that names this fixture or `request`, all faults are ended, every node that is
-    down is restarted, and all replicas are in sync again. Topics, records and groups are kept as long as the cluster:
-    for the session, or for the scope that `--kafkatrial-cluster-scope` sets.
+    The cluster is restored after each test, and before each test that names this fixture or `request`: all faults are
+    ended, every node that is down is restarted, and all replicas are in sync again. Topics, records and groups are kept
+    as long as the cluster runs: for the session, or for the scope that `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
 

@@ -1,8 +1,9 @@
 """The histories that a directory holds, and one judgement over them.
 
-A directory in the public format holds one history. A run of the suite holds one per requirement and target, a chaos
-session one per round; the judgement adds up their counts and names the history in each piece of evidence. If such a run
-was interrupted or killed, the missing requirements and rounds make the verdict unknown at best.
+A directory in the public format holds one history. A run of the suite holds one per requirement and target, and a chaos
+session one per round. The judgement over several histories adds up their counts, and names the history in each piece of
+evidence. If a run or session was interrupted or killed, the missing requirements or rounds make the verdict unknown at
+best.
 """
 
 import json

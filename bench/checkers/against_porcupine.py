@@ -3,8 +3,9 @@
     .venv/bin/python bench/checkers/against_porcupine.py [--rounds 5] [--json FILE]
 
 Both checkers judge the same histories with one thread: 102 logs of Jepsen's test of etcd, and four histories of a
-key-value store, with 10 and with 50 clients, linearizable and not. The histories are part of porcupine's module, which
-Go downloads. A ratio below 1.0 means that this checker is faster. Some of the ratios have a goal.
+key-value store. Of these four, two have 10 clients and two have 50; one of each pair is linearizable. The histories are
+part of porcupine's module, which Go downloads. A ratio below 1.0 means that this checker is faster. Some of the ratios
+have a goal.
 
 The measured time is processor time, because the machine may have other load. It does not include reading the histories
 into memory. The two checkers take turns in rounds, because the speed of the machine changes over time. The shortest

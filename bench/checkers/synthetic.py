@@ -42,8 +42,8 @@ def write_log_of_one_partition(run_dir: Path, operations: int) -> None:
     returns the end offset. About one produce in two hundred has an unknown outcome; about half of these records are in
     the log.
 
-    The operation number n takes effect at tick n. Its invocation is up to half a round of clients earlier, and its
-    completion as much later; all times are then moved by `reach_ns`, so that none is negative.
+    The operation number n takes effect at tick n. Its invocation is earlier and its completion is later, each by less
+    than half a round of clients. All times are shifted by `reach_ns`, so that none is negative.
     """
     rng = np.random.default_rng(1)
     write_run(run_dir)

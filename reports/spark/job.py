@@ -3,8 +3,8 @@
     spark-submit --master MASTER --py-files kafkatrial.zip kafkatrial_job.py RUN…
 
 Prints a line of JSON for each run, as `kafkatrial check --json` does, with the run's path. The exit codes are those of
-`kafkatrial check`: 0 for ok, 1 for a violation, 3 for a failed job, 4 for a damaged history, for a path that is not a
-run or if Spark cannot be used, 6 for unknown. `kafkatrial spark-job DIR` writes the two files.
+`kafkatrial check`: 0 for ok, 1 for a violation, 3 for a failed job, 4 for invalid input (a damaged history, a path that
+is not a run) or if Spark cannot be used, 6 for unknown. `kafkatrial spark-job DIR` writes the two files.
 """
 
 import json

@@ -4,8 +4,8 @@ A follower copies each whole flush of the run into `RUN/live`. This is a run dir
 valid history at any time.
 
 Structured Streaming counts the rows of its files as they arrive, in micro-batches. The counts are merged in a small
-file per table, so that Spark keeps no state except, in its checkpoint, the names of the files that it has read. A
-micro-batch that is repeated after a kill has the same number and the same files, and is not counted again.
+file per table. So Spark's only state is its checkpoint, with the names of the files that it has read. A micro-batch
+that is repeated after a kill has the same number and the same files, and is not counted again.
 
 The local engine judges the copy. So the last progress has the same anomalies as a judgement of the run. The copy is
 then removed.
