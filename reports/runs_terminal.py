@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, Judgement, in_report_order
-from linearizability.printable import in_cell
+from linearizability.printable import counted, in_cell
 from reports.charts import figure
 from reports.console import plain_table
 from reports.jobs.comparison import FigureChange
@@ -31,7 +31,9 @@ def render_report(report: Report, place: Path) -> RenderableType:
     changes = report.rows("changes")
     parts += [_change(row) for row in changes[:_CHANGES_MAX]]
     if len(changes) > _CHANGES_MAX:
-        parts.append(Text(f"{len(changes) - _CHANGES_MAX} more settings changed: see the table changes", "dim"))
+        parts.append(
+            Text(f"{counted(len(changes) - _CHANGES_MAX, 'more setting')} changed: see the table changes", "dim")
+        )
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -43,7 +45,7 @@ def render_report(report: Report, place: Path) -> RenderableType:
 def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = plain_table()
     left_out = len(report.runs) - len(rows)
-    table.add_column(f"{left_out} earlier runs left out" if left_out else "", overflow="fold")
+    table.add_column(f"{counted(left_out, 'earlier run')} left out" if left_out else "", overflow="fold")
     for row in rows:
         table.add_column(Text(in_cell(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:
