@@ -54,7 +54,7 @@ CREATIONS: Final = (
         ("INVALID_PARTITIONS", {"num_partitions": 0}),
         ("INVALID_PARTITIONS", {"num_partitions": -2}),
         *(("INVALID_REPLICATION_FACTOR", {"replication_factor": factor}) for factor in (0, -2, REPLICAS_TOO_MANY)),
-        ("NONE", {"num_partitions": -1, "replication_factor": -1}),
+        ("NONE", {"num_partitions": -1}),
     ),
     _creations(
         ("NONE", _placed((0, (_ONE,)), (1, (_ONE,)))),

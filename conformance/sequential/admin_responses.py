@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from conformance.sequential.inheritance_rules import (
     TOPIC_CONFIG,
+    WITH_SEVERAL_SYNONYMS,
     is_same_value,
     not_inherited,
     other_defaults,
@@ -141,7 +142,7 @@ def _as_created(described: Sequence[Any], created: Mapping[str, Any], error_code
 
     CreateTopics returns an error code in place of the settings if the client is not authorised to describe them. Here
     it is a difference, because DescribeConfigs returned the settings to the same client. A setting that the topic had
-    at its creation may have been removed since then.
+    at its creation may have been removed since then. Sources are compared only of settings that have one synonym.
     """
     if error_code:
         return Comparison("others", f"DescribeConfigs returned the settings, CreateTopics error code {error_code}")
@@ -159,7 +160,8 @@ def _shown(config: Any) -> str:
     if config is None:
         return "nothing"
     flags = [name for name in ("read_only", "is_sensitive") if getattr(config, name)]
-    return " ".join([str(config.value), source_name(config), *flags])
+    source = () if config.name in WITH_SEVERAL_SYNONYMS else (source_name(config),)
+    return " ".join([str(config.value), *source, *flags])
 
 
 def _describe_configs_with_broker(response: Any) -> Response:
