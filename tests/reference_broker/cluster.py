@@ -100,7 +100,7 @@ class Cluster:
     def cut(self, *nodes: int) -> None:
         """Cut all links between these nodes until `heal`.
 
-        Open connections deliver their data after it. Attempts to open a connection time out.
+        Open connections deliver their data after `heal`. Attempts to open a connection time out.
         """
         for one, other in itertools.permutations(nodes, 2):
             self._simulated.network.set(Link(str(one), str(other)), Condition(cut=Cut.HOLD))
@@ -140,7 +140,7 @@ class Cluster:
         return value
 
     def jump(self, by_ms: int) -> None:
-        """Advance the time while all nodes are paused. Their actions that are due in this time run late, at its end."""
+        """Advance the time while all nodes are paused. Actions that are due before its end run at its end."""
         for machine in self._simulated.machines.values():
             machine.pause()
         self.run(by_ms)

@@ -1,4 +1,4 @@
-"""Builders of requests: kio's entities, with empty or zero values for omitted fields.
+"""Builders of requests, which are entities of kio.
 
 `request("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` is kio's request of that version.
 """
@@ -29,7 +29,10 @@ def request(api: str, version: int, **fields: Any) -> Any:
 
 
 def fill(entity_type: Any, fields: dict[str, Any]) -> Any:
-    """Return an entity from a dict of fields, with nested dicts; other fields are empty, zero or null."""
+    """Return an entity from a dict of fields, with nested dicts.
+
+    Omitted fields have their defaults; without a default, they are empty, zero or null.
+    """
     hints = get_type_hints(entity_type)
     values = {}
     for field in dataclasses.fields(entity_type):

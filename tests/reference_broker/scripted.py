@@ -1,8 +1,8 @@
 """Broker for tests: a simulated cluster of one node, driven by requests with plain arguments.
 
 `broker.request("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` sends a request through the node
-as bytes and decodes the response. Messages take no time, so a request has its effects at once, and time advances only
-if a test does so.
+as bytes and decodes the response. Messages take no time, so a request has its effects at once. The clock advances only
+in `advance` and `restart`.
 """
 
 import itertools
@@ -123,7 +123,10 @@ class ScriptedBroker:
         return response
 
     def advance(self, by_ms: int) -> list[Any]:
-        """Advance the time, in one step if by more than two minutes. Return what the broker sends meanwhile."""
+        """Advance the time, and return what the broker sends meanwhile.
+
+        More than two minutes are one step: all timers fire at the end.
+        """
         if by_ms <= _STEPWISE_MAX_MS:
             self.cluster.run(by_ms)
         else:

@@ -33,6 +33,7 @@ class Disks(RuleBasedStateMachine):
             disk.make_directory("d")
 
     def both(self, operation):
+        """Run an operation on both disks, and assert that the results are equal."""
         results = []
         for disk in self.disks:
             try:

@@ -155,7 +155,7 @@ class ScriptedController:
     def heartbeat(self, broker_id: int, **fields: Any) -> Any:
         """Send a heartbeat of a broker that has applied all metadata, and return the response.
 
-        :param fields: fields of the request that differ.
+        :param fields: fields of the request that override its defaults.
         """
         return self.request("BrokerHeartbeat", 1, **self.heartbeat_fields(broker_id, **fields))
 
@@ -236,11 +236,11 @@ class ScriptedController:
         epochs: Mapping[int, int] | None = None,
         **fields: Any,
     ) -> Any:
-        """Send AlterPartition with this ISR. Return the partition in the response, or a response without one.
+        """Send AlterPartition with this ISR. Return the partition in the response, or the response if it has none.
 
         :param broker_id: the broker that sends the request; by default, the leader.
         :param epochs: broker epochs of ISR members that differ from the registered ones.
-        :param fields: fields of the request's partition that differ.
+        :param fields: fields of the request's partition that override its defaults.
         """
         state = self.partition(topic)
         sender = state.leader if broker_id is None else broker_id

@@ -84,7 +84,7 @@ def test_a_new_controller_elects_uncleanly_after_an_interval():
     assert controller.state("orders") == "12/2/2"
 
 
-# ElectLeaders: the decision
+# Requested elections
 
 
 def elected(controller, election_type):

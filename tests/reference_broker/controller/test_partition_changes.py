@@ -48,7 +48,11 @@ def partition(replicas, isr, leader, *, removing="", adding="", recovery=LeaderR
 
 
 def after(before, alive, **wanted):
-    """Return the partition after a change, or None if nothing changes."""
+    """Return the partition after a change, or None if nothing changes.
+
+    :param alive: the active brokers, one digit each.
+    :param wanted: fields of `RequestedChange`; strings are broker ids, one digit each.
+    """
     wanted = {name: brokers(value) if isinstance(value, str) else value for name, value in wanted.items()}
     change = partition_change(
         before, RequestedChange(**wanted), Candidates(lambda broker: str(broker) in alive, directory)
@@ -149,7 +153,7 @@ def test_no_leader_is_elected_without_active_replicas(election):
 
 
 some_brokers = st.lists(st.integers(1, 5), unique=True)
-stories = st.builds(
+cases = st.builds(
     lambda replicas, isr, leader, alive, election, shuffled: (
         partition(
             "".join(map(str, replicas)),
@@ -168,10 +172,10 @@ stories = st.builds(
 )
 
 
-@given(stories, some_brokers)
-def test_every_change_equals_that_of_the_model(story, gone):
-    """The model ranks all replicas. The code searches them in an order instead."""
-    before, alive, election = story
+@given(cases, some_brokers)
+def test_every_change_equals_that_of_the_model(case, gone):
+    """The model ranks all replicas, while the code searches them in order."""
+    before, alive, election = case
     isr = tuple(replica for replica in before.isr if replica not in gone)
     change = partition_change(
         before, RequestedChange(isr=isr, election=election), Candidates(lambda broker: broker in alive, directory)

@@ -1,4 +1,4 @@
-"""Partition reassignments as in KIP-455, and random sequences of them against a model of the final replicas.
+"""Partition reassignments (KIP-455), and random sequences of them, compared with a model of the final replicas.
 
 Replicas are digits: `123` is brokers 1, 2 and 3.
 """
@@ -165,9 +165,9 @@ replica_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 4)
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.none(), replica_lists), max_size=6))
 def test_any_sequence_of_reassignments_ends_with_the_last_target(moves):
-    """The model is only the target: a reassignment sets it, and a cancellation restores the previous replicas.
+    """The model is the list of target replicas: a reassignment sets it, and a cancellation restores the previous one.
 
-    A reassignment that removes no replica leaves the ongoing removals: these replicas are not part of its target.
+    A reassignment that removes no replica keeps the ongoing removals. The target lacks these replicas.
     """
     controller = ScriptedController()
     controller.serve(*map(int, BROKERS))

@@ -1,7 +1,7 @@
 """Comparison of the reference controller with Apache Kafka's: the same requests must get the same responses.
 
 The brokers of the scenarios are fictitious: the test registers them, sends their heartbeats, and proposes ISRs for
-them. Each controller also has one broker that no scenario uses; in Kafka, it is a real one.
+them. Each controller also has one broker that no scenario uses. For Kafka's controller, this broker is real.
 """
 
 import re
@@ -45,7 +45,7 @@ class Kafka:
 
     def leadership(self, name: str) -> tuple[int, int, tuple[int, ...]]:
         """Return leader, leader epoch and ISR of the topic's only partition."""
-        time.sleep(0.3)  # until the real broker, which responds, has applied the last change
+        time.sleep(0.3)  # The real broker sends the response. Until then, it must have applied the last change.
         [topic] = self._broker.request(request("Metadata", 12, topics=[{"name": name}])).topics
         [partition] = topic.partitions
         return partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)
@@ -94,13 +94,14 @@ def _meta_properties(work_dir: Path) -> str:
 class Scenario:
     """Requests to one controller.
 
-    Brokers have small numbers in a scenario. The keyword arguments of a request override its default fields.
+    A scenario identifies its brokers by small numbers. The keyword arguments of a request override its default fields.
 
-    :param base_id: the id of a broker is this plus its number, so that scenarios in one cluster use different brokers.
+    :param base_id: number that is added to the number of a broker to get its id. It differs between the scenarios,
+        because they use the same cluster of Kafka.
     :ivar results: the parts of the responses that must be the same for both controllers.
     :ivar broker_epochs: the broker epochs by number, from the last accepted registrations.
-    :ivar partition_epochs: leader epoch and partition epoch of the topic's partition, which the next proposal contains.
-        They are updated after accepted proposals; a scenario sets them after other changes.
+    :ivar partition_epochs: leader epoch and partition epoch of the next proposal. An accepted proposal updates them.
+        After other changes of the partition, the scenario must set them.
     """
 
     def __init__(self, controller: Any, base_id: int) -> None:
@@ -152,7 +153,7 @@ class Scenario:
         return self._controller.request("BrokerHeartbeat", 1, broker_id=self._id(number), **defaults)
 
     def shut_down(self, number: int, *others: int) -> None:
-        """Send heartbeats of a broker that wants to shut down until the controller permits it.
+        """Send heartbeats of a broker that wants to shut down, until the controller permits the shutdown.
 
         The controller waits until the other brokers report that they have applied the change of leaders.
         """
@@ -177,7 +178,7 @@ class Scenario:
     def propose(self, leader: int, *isr: int, member_epochs: dict[int, int] | None = None, **fields: Any) -> None:
         """Propose an ISR.
 
-        :param member_epochs: broker epochs of the ISR's members; -1 for members that it lacks.
+        :param member_epochs: broker epochs of the ISR's members, by default `broker_epochs`; -1 for other members.
         """
         epochs = self.broker_epochs if member_epochs is None else member_epochs
         members = [{"broker_id": self._id(number), "broker_epoch": epochs.get(number, -1)} for number in isr]
@@ -342,7 +343,7 @@ def elect_leaders(scenario: Scenario) -> None:
 
 
 def shut_down_broker(scenario: Scenario) -> None:
-    """Shut down brokers in a controlled way, one of them completely; register a new incarnation of another."""
+    """Shut down the leader in a controlled way, register a new incarnation of broker 2, and unregister broker 2."""
     create_topic_on_three_brokers(scenario)
     scenario.heartbeat(1, want_shut_down=True)
     scenario.heartbeat(2)

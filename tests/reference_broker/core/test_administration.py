@@ -30,14 +30,17 @@ def steady():
 
 
 def kill(cluster, node_id):
-    """Kill a node and wait until it is fenced, which takes longer for the active controller."""
+    """Kill a node and wait until its broker is fenced."""
     cluster.kill(node_id)
     others = sorted(cluster.nodes)
     cluster.run_until(lambda: [node.node_id for node in metadata(cluster).brokers] == others, within_ms=TIMEOUT_MS)
 
 
 def create(cluster, name, assignments, node_id=1):
-    """Create a topic with these replicas, and wait until all brokers have applied it."""
+    """Create a topic, and wait until all brokers have applied it.
+
+    :param assignments: the replicas of each partition.
+    """
     placed = [{"partition_index": index, "broker_ids": replicas} for index, replicas in enumerate(assignments)]
     topic = {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": placed}
     [result] = cluster.request(node_id, "CreateTopics", 7, topics=[topic]).topics
@@ -51,7 +54,7 @@ def metadata(cluster, *names, node_id=1, version=12, **fields):
 
 
 def partitions(cluster, name, node_id=1, **fields):
-    """Return `leader replicas ISR offline` of each partition."""
+    """Return leader, replicas, ISR and offline replicas of each partition, such as `1 31 1 3`; `-` is an empty list."""
     [topic] = metadata(cluster, name, node_id=node_id, **fields).topics
     return [
         " ".join(
@@ -135,7 +138,7 @@ def test_every_broker_forwards_creation_and_deletion():
         (["both"], {"invalid_request"}),
     ],
 )
-def test_a_topic_is_deleted_only_once_and_either_by_name_or_by_id(topics, errors):
+def test_a_deletion_request_must_contain_each_topic_once_and_by_either_name_or_id(topics, errors):
     cluster = started(1)
     create(cluster, "orders", [(1,)])
     topic_id = metadata(cluster, "orders").topics[0].topic_id
@@ -207,6 +210,10 @@ def test_a_topic_in_a_metadata_request_is_created():
 
 
 def elect(cluster, election_type, *indexes, topic="orders", version=2):
+    """Request elections of these partitions, or of all partitions. Return (partition, error) of each partition.
+
+    If the response has no partitions, return its error.
+    """
     requested = [{"topic": topic, "partitions": indexes}] if indexes else None
     response = cluster.request(1, "ElectLeaders", version, election_type=election_type, topic_partitions=requested)
     cluster.run(200)
@@ -238,7 +245,7 @@ def test_leaders_are_elected_on_request():
     assert elect(cluster, 7, 0) == [(0, "invalid_request")]
 
 
-def test_a_requested_unclean_election_needs_no_property():
+def test_an_unclean_election_on_request_does_not_need_unclean_leader_election_enable():
     cluster = started()
     create(cluster, "orders", [(3, 2)])
     cluster.stop(2)

@@ -41,7 +41,11 @@ events = st.one_of(
 
 @dataclass
 class History:
-    """A cluster, and the requests and responses of its client."""
+    """A cluster, and the requests and responses of its client.
+
+    :ivar sent: the value of each produced record, and the responses to its request: none or one.
+    :ivar controllers: the active controller by epoch.
+    """
 
     cluster: Cluster
     sent: list[tuple[bytes, list[Any]]] = field(default_factory=list)

@@ -25,7 +25,10 @@ def cluster() -> Cluster:
 
 
 def coordinator(cluster: Cluster, group: str, node_id: int | None = None) -> int:
-    """Return the id of a group's coordinator from one node, or from all; -1 for an error, or if the nodes differ."""
+    """Return the id of a group's coordinator as one node or all nodes report it.
+
+    It is -1 for an error, or if the nodes report different ids.
+    """
     responses = [
         cluster.request(node, "FindCoordinator", 4, key_type=0, coordinator_keys=[group]).coordinators[0]
         for node in ([node_id] if node_id else cluster.nodes)

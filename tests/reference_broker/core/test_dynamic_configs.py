@@ -19,7 +19,10 @@ def cluster():
 
 
 def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate_only=False, **fields):
-    """Apply changes (name, operation, value) to each resource, and return error and message for each resource."""
+    """Alter the properties of resources, and return (error, message) of each resource.
+
+    :param resources: (type, name, changes) of each resource; each change is (property, operation, value).
+    """
     requested = [
         {
             "resource_type": kind,
@@ -38,7 +41,10 @@ def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate
 
 
 def described(cluster, kind, resource, *names, node_id=1):
-    """Return `value source` of each property, and of each synonym in order of precedence."""
+    """Return the properties with `value source`, followed by `synonym=value source` in order of precedence.
+
+    The sources are those of DescribeConfigs: 1 topic, 2 broker, 3 default of all brokers, 4 static, 5 default of Kafka.
+    """
     requested = {"resource_type": kind, "resource_name": resource, "configuration_keys": names or None}
     [result] = cluster.request(node_id, "DescribeConfigs", 4, resources=[requested], include_synonyms=True).results
     assert result.error_code == ErrorCode.none

@@ -1,7 +1,8 @@
 """Every advertised version of every API: the broker decodes kio's requests, and kio decodes the responses.
 
 The requests have arbitrary content: known and unknown topics, invalid names, any numbers. A test fails if a handler
-raises an exception, or if a response has surplus bytes or the wrong correlation id (see `ScriptedBroker`).
+raises an exception, or if a response has surplus bytes. Responses to empty requests must also have the correlation id
+of the request; otherwise `Cluster` does not decode them.
 """
 
 from typing import Any

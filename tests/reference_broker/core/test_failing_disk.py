@@ -1,6 +1,6 @@
-"""Failure of the log directory at any write: no acknowledged record is lost, and no request hangs.
+"""Failure of the log directory at any change: no acknowledged record is lost, and no request hangs.
 
-The disk fails at its nth write and stays failed, like a directory that was removed. In a process, the shell ends at the
+The disk fails at its nth change and stays failed, like a directory that was removed. In a process, the shell ends at the
 first `OSError` of the node; here the simulated node ends, and restarts on the same files.
 """
 
@@ -16,7 +16,10 @@ CHANGES_MAX = 400
 
 
 class FailingDisk(SimulatedDisk):
-    """A disk that fails after `changes_left` writes (never with None). A failed append writes half of its data."""
+    """A disk that fails after `changes_left` changes; with None, it never fails.
+
+    Flushes and new directories are changes too. A failed append writes half of its data.
+    """
 
     def __init__(self, files):
         super().__init__()
@@ -59,18 +62,18 @@ class FailingDisk(SimulatedDisk):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Return acknowledged and stored records by run. The disk fails after n writes in run n, except in the last run."""
+    """Return acknowledged and stored records by run. The disk fails after n changes in run n, except in the last run."""
     found = []
     for number in range(CHANGES_MAX):
         has_failed, acknowledged, stored = run(number)
         found.append((acknowledged, stored))
         if not has_failed:
             return found
-    raise AssertionError(f"a run makes more than {CHANGES_MAX} writes")
+    raise AssertionError(f"a run makes more than {CHANGES_MAX} changes")
 
 
 def run(changes):
-    """Create a topic and produce to it on a disk that fails after a number of writes, then restart on that disk.
+    """Create a topic and produce to it on a disk that fails after a number of changes, then restart on that disk.
 
     Return whether the disk failed, the acknowledged values, and the values stored after the restart.
     """

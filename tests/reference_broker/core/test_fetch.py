@@ -46,9 +46,9 @@ def test_the_first_batch_is_returned_whatever_its_size(broker):
     assert offsets(topic.partitions[0].records) == [0]
 
 
-def fetched_places(broker, *places):
-    """Fetch partitions, each in a separate topic element; return those of each topic element of the response."""
-    topics = [fetch_fields(0, topic, partition)["topics"][0] for topic, partition in places]
+def fetch_in_separate_topics(broker, *requested):
+    """Fetch (topic, partition) pairs, each in its own topic element. Return the topic elements of the response."""
+    topics = [fetch_fields(0, topic, partition)["topics"][0] for topic, partition in requested]
     responses = broker.request("Fetch", 12, **{**fetch_fields(0), "topics": topics}).responses
     return [(topic.topic, [partition.partition_index for partition in topic.partitions]) for topic in responses]
 
@@ -56,13 +56,13 @@ def fetched_places(broker, *places):
 def test_a_response_has_the_partitions_in_the_order_of_the_request(broker):
     broker.create_topic("wide", partitions=2)
     expected = [("wide", [1]), ("orders", [0]), ("wide", [0])]
-    assert fetched_places(broker, ("wide", 1), ("orders", 0), ("wide", 0)) == expected
+    assert fetch_in_separate_topics(broker, ("wide", 1), ("orders", 0), ("wide", 0)) == expected
 
 
 def test_a_repeated_partition_is_returned_once(broker):
     broker.create_topic("wide", partitions=2)
     expected = [("wide", [1]), ("orders", [0]), ("wide", [0])]
-    assert fetched_places(broker, ("wide", 1), ("orders", 0), ("wide", 1), ("wide", 0)) == expected
+    assert fetch_in_separate_topics(broker, ("wide", 1), ("orders", 0), ("wide", 1), ("wide", 0)) == expected
 
 
 def test_a_later_partition_is_only_served_within_max_bytes(broker):

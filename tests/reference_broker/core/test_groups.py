@@ -61,7 +61,7 @@ def test_commits_that_are_not_fetched_do_not_accumulate(broker):
 
 
 def test_control_batches_at_the_end_of_the_log_are_loaded(broker):
-    """Kafka's group coordinator writes them at the end of a transaction."""
+    """Kafka's group coordinator writes such batches at the end of a transaction."""
     assert commit(broker, 5) == 0
     partition = broker.broker.groups.find("g").partition
     marker = Record(value=bytes(6), key=bytes([0, 0, 0, 1]))
@@ -92,7 +92,10 @@ COMMIT_KEY = bytes.fromhex("0001 0001 67 0006 6f7264657273 00000000")
     ids=["short key", "incomplete key", "no key", "short value", "incomplete value", "newer value", "negative version"],
 )
 def test_a_partition_with_a_malformed_record_is_not_loaded(broker, key, value):
-    """Kafka's coordinator of the partition is FAILED (`CoordinatorRuntime`) until the next epoch; others are loaded."""
+    """In Kafka, the coordinator of this partition is FAILED until the next epoch (`CoordinatorRuntime`).
+
+    Other partitions are loaded.
+    """
     groups = broker.broker.groups
     other = next(group for group in ("h", "i", "j") if groups.partition_of(group) != groups.partition_of("g"))
     assert (commit(broker, 5), commit(broker, 6, group=other)) == (0, 0)
@@ -156,7 +159,10 @@ def test_an_unknown_partition_is_rejected(broker):
 
 
 def begin_to_delete_offsets(broker, monkeypatch, partitions=25):
-    """Start to delete a topic with committed offsets; return the group after the first event, with 10 tombstones."""
+    """Start to delete a topic with committed offsets. Return the group's offsets after the first event.
+
+    This event appends 10 tombstones.
+    """
     monkeypatch.setattr(group_coordinator, "_TOMBSTONES_PER_EVENT", 10)
     broker.create_topic("large", partitions=partitions)
     commits = [{"partition_index": index, "committed_offset": 1} for index in range(partitions)]
@@ -284,7 +290,7 @@ def test_java_hash(text, hashed):
 
 
 @given(st.text(max_size=5), st.integers(0, 300))
-def test_the_hash_of_a_long_group_is_the_hash_of_its_units(text, times):
+def test_java_hash_uses_utf_16_code_units(text, times):
     units = (text * times).encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

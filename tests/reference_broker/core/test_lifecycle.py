@@ -1,4 +1,4 @@
-"""Lifecycle of a broker: the test returns the controller's responses to its registrations and heartbeats."""
+"""Lifecycle of a broker. The test sends the controller's responses to registrations and heartbeats."""
 
 from types import SimpleNamespace
 from uuid import UUID
@@ -64,7 +64,7 @@ class ScriptedLifecycle:
         self.sent_at_ms.append(now.monotonic_ms)
 
     def respond(self, response):
-        """Pass the response to the broker, or None if the request has failed. Return the request."""
+        """Pass a response to the pending request to the broker; None is a failed request. Return the request."""
         request, self.pending = self.pending, None
         assert request is not None, "no request is pending"
         self._on_response(response, self.now)

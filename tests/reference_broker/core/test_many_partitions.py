@@ -164,9 +164,9 @@ def test_committed_metadata_of_many_records_are_applied_together_after_several_e
 
     def is_visible() -> bool:
         nonlocal steps
-        has_log = broker.node.quorum.high_watermark > broker.node.metadata.offset + 1
-        steps += has_log
-        assert not has_log or "many" not in image.topics
+        has_unapplied_records = broker.node.quorum.high_watermark > broker.node.metadata.offset + 1
+        steps += has_unapplied_records
+        assert not has_unapplied_records or "many" not in image.topics
         return "many" in image.topics
 
     broker.cluster.run_until(is_visible)

@@ -45,7 +45,7 @@ def other_than(cluster, node_id):
 
 def test_a_new_cluster_is_ready_at_once():
     cluster = ready(Cluster(3))
-    assert cluster.now.monotonic_ms < 200, "it waits for no election timeout"
+    assert cluster.now.monotonic_ms < 200, "no node waits for an election timeout"
     assert [node.controller.is_active for node in cluster.nodes.values()].count(True) == 1
 
 
@@ -146,7 +146,7 @@ def test_an_isolated_controller_is_replaced_and_returns(cluster):
         cluster.cut(first, other)
     cluster.run_until(lambda: any(cluster.nodes[other].controller.is_active for other in others))
     cluster.run(5_000)
-    assert not cluster.nodes[first].controller.is_active, "it has resigned, since no voter fetches from it"
+    assert not cluster.nodes[first].controller.is_active, "a leader resigns if no voter fetches from it"
     cluster.heal()
     create_topic(cluster, others[0], "while-cut", replication_factor=2)
     cluster.run_until(lambda: "while-cut" in cluster.nodes[first].metadata.image.topics)

@@ -94,18 +94,18 @@ def test_partitions_of_new_topics_have_a_bound(broker, counts):
 def test_a_request_with_too_many_records_writes_none(broker):
     topics = [{"name": f"c{number}", "num_partitions": 1, "replication_factor": 1} for number in range(5_001)]
     created = broker.request("CreateTopics", 7, topics=topics).topics
-    assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}, "a topic and its partition each"
+    assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}, "each topic needs two records"
     assert set(broker.node.metadata.image.topics) == {"orders"}
 
 
-def test_a_request_above_the_bound_closes_its_connection_alone(broker):
+def test_a_request_above_the_bound_closes_only_its_connection(broker):
     topics = [{"name": f"x{number}"} for number in range(ELEMENTS_MAX + 1)]
     assert broker.request("Metadata", 12, topics=topics) == CLOSED
     assert broker.request("Metadata", 12, topics=[]) != CLOSED
 
 
 @pytest.mark.parametrize("size", [0x8000, 1_000_000])
-def test_a_string_that_kafka_does_not_read_closes_its_connection(broker, size):
+def test_a_string_that_is_too_long_for_kafka_closes_its_connection(broker, size):
     resources = [{"resource_type": 2, "resource_name": "orders", "configs": [{"name": "x" * size, "value": "1"}]}]
     assert broker.request("IncrementalAlterConfigs", 1, resources=resources) == CLOSED
     assert broker.request("Metadata", 12, topics=[]) != CLOSED
@@ -117,7 +117,7 @@ def test_only_a_produce_request_may_be_large(broker):
     assert broker.request("Produce", 12, acks=-1, timeout=1_000, topic_data=data) != CLOSED
 
 
-def test_thousands_of_parts_are_appended_and_subtracted_once(broker):
+def test_each_of_thousands_of_list_elements_is_appended_and_subtracted_once(broker):
     """A quadratic merge of such lists takes seconds."""
     name = "leader.replication.throttled.replicas"
     parts = [f"{number}:1" for number in range(4_000)]
@@ -150,13 +150,13 @@ def test_colliding_names_are_found_after_creation_and_deletion(broker):
 REPEATED = 900
 
 
-def test_a_topic_that_is_requested_often_is_returned_once(broker):
+def test_a_topic_that_is_repeated_in_a_request_is_returned_once(broker):
     topic_id = broker.node.metadata.image.topics["orders"].topic_id
     for topic in ({"name": None, "topic_id": topic_id}, {"name": "orders"}):
         assert len(broker.request("Metadata", 12, topics=[topic] * REPEATED).topics) == 1
 
 
-def test_a_resource_that_is_requested_often_is_described_once(broker):
+def test_a_resource_that_is_repeated_in_a_request_is_described_once(broker):
     names = {2: "orders", 4: "1"}
     resources = [
         {"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in names.items()
@@ -187,7 +187,7 @@ def test_the_quorum_is_described_only_if_one_partition_is_requested(broker):
     assert described(REPEATED) == described(1, 1) == described(0, 1) == {(ErrorCode.unknown_topic_or_partition, 0)}
 
 
-def test_a_group_that_is_requested_often_is_fetched_once(broker):
+def test_a_group_that_is_repeated_in_a_request_is_fetched_once(broker):
     broker.request("FindCoordinator", 6, key_type=0, coordinator_keys=["g"])
     partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "m" * 4000}
     commit = {"group_id": "g", "member_id": "", "generation_id_or_member_epoch": -1}
@@ -214,7 +214,7 @@ def test_a_number_of_thousands_of_digits_is_an_invalid_value(broker, name, value
     assert broker.request("CreateTopics", 7, topics=[topic]).topics[0].error_code in expected
 
 
-def test_a_partition_that_is_fetched_often_is_read_once(broker):
+def test_a_partition_that_is_repeated_in_a_request_is_read_once(broker):
     partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 2**20}
     last = {**partition, "fetch_offset": 7}
     unknown = {**partition, "partition": 5}

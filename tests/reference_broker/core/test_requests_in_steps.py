@@ -56,7 +56,7 @@ def broker():
 
 
 def send(broker, connection, received, api, version, **fields):
-    """Send a request to node 1; its connection and the response are appended to `received`."""
+    """Send a request to node 1. Later, its connection and the response are appended to `received`."""
     entity = request(api, version, **fields)
     frame = encode_request(entity, 1, "test")
     schema = load_response_schema(entity.__api_key__, entity.__version__)
@@ -76,7 +76,7 @@ def test_a_large_request_does_not_delay_another_connection(broker, api, version,
 
 
 def test_a_controller_request_is_decided_again_if_the_metadata_has_changed_between_its_steps(broker):
-    """Both requests create the same topic. The small one is decided first, although it is sent later."""
+    """Both requests create the same topic. The small request is decided first, although it is sent later."""
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in NAMES[:900]]
     large, small = (Connection(CONTROLLER, is_controller=True) for _ in range(2))
     received = []

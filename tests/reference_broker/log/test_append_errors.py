@@ -1,7 +1,7 @@
 """Validation errors of appends, with Kafka's error codes and the invalid records (KIP-467).
 
-Apache Kafka 4.3.1 returned the same errors for the same bytes, with two exceptions: for a batch of magic 2 that is
-shorter than a header, Kafka returned UNKNOWN_SERVER_ERROR; a transactional batch is rejected by Kafka's API layer.
+Apache Kafka 4.3.1 returned the same errors for the same bytes, with two exceptions. For a batch of magic 2 that is
+shorter than a header, it returned UNKNOWN_SERVER_ERROR. It rejects a transactional batch before the append.
 """
 
 from dataclasses import replace
@@ -40,6 +40,7 @@ def open_log(config: LogConfig = LogConfig()) -> UnifiedLog:  # noqa: B008 - fro
 
 
 def error_of(batch: bytes, config: LogConfig = LogConfig(), log: UnifiedLog | None = None) -> AppendError:  # noqa: B008
+    """Append a batch that is rejected, assert that the log does not change, and return the error."""
     log = log or open_log(config)
     end, size = log.log_end_offset, log.size_bytes
     with pytest.raises(AppendError) as caught:
@@ -154,7 +155,7 @@ def test_batch_of_a_producer_must_not_have_log_append_time():
 
 
 def test_with_create_time_the_timestamp_type_is_corrected():
-    """As in Kafka, the timestamps are validated, and the bit of the timestamp type is cleared."""
+    """As in Kafka, the timestamps are validated, and the timestamp type in the attributes is set to CreateTime."""
     log = open_log()
     log.append(encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME)), leader_epoch=0, now_ms=NOW_MS)
     assert log.read(0, 1000, 2)[22] & 0x08 == 0
@@ -170,7 +171,7 @@ def test_invalid_timestamp_takes_precedence_over_missing_key():
 
 
 def undecompressable(compression: Compression) -> bytes:
-    """A batch whose checksum is correct, but whose records are zero bytes."""
+    """Return a batch with a correct checksum, in which zeros replace the compressed records."""
     batch = encode_batch(RecordBatch(records(1), compression=compression))
     checked = batch[21:61] + bytes(len(batch) - 61)
     return batch[:17] + crc32c(checked).to_bytes(4, "big") + checked

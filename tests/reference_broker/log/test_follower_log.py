@@ -72,10 +72,10 @@ def test_follower_has_the_same_files_as_its_leader(batches, append_time, respons
         if kind == "idempotent":
             batch, sequence = idempotent(9, 0, sequence, size), sequence + size
         leader.append(batch, leader_epoch=epoch, now_ms=NOW_MS + 1000 * number * (kind == "later"))
-    for position in count():
+    for fetch_number in count():
         if follower.log_end_offset == leader.log_end_offset:
             break
-        size_bytes = response_sizes[position % len(response_sizes)]
+        size_bytes = response_sizes[fetch_number % len(response_sizes)]
         fetched = leader.read(follower.log_end_offset, 1500, leader.log_end_offset)
         follow(follower, fetched[: max(size_bytes, len(first_batch(fetched)))])
     assert state(follower) == state(leader)

@@ -1,7 +1,7 @@
 """Model-based test of the log: it has the same records as a list.
 
-Rules: appends, rolls, retention, DeleteRecords, truncation, clean shutdowns, crashes that truncate unflushed data, and
-damage to derived files, which can be rebuilt.
+Rules: appends, rolls, flushes, DeleteRecords, retention, truncation, clean shutdowns, damage to files that can be
+rebuilt from the records, crashes that truncate unflushed data, reads, and lookups by timestamp and epoch.
 """
 
 from dataclasses import dataclass, replace
@@ -95,6 +95,7 @@ class LogMachine(RuleBasedStateMachine):
         return found
 
     def _retain(self, config: LogConfig, expected: list[int]) -> None:
+        """Apply the retention of a configuration, and assert that segments with the expected base offsets remain."""
         self.log.config = config
         self.log.apply_retention(NOW_MS, self.end)
         self.log.delete_below_start()

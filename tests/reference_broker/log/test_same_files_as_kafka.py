@@ -59,7 +59,7 @@ def partition_response(response: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the log directory of a killed Apache Kafka broker."""
+    """Return the directory of the partition after its Apache Kafka broker was killed."""
     work_dir = tmp_path_factory.mktemp("kafka")
     try:
         find_java()
@@ -82,7 +82,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def our_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return our log directory with the same batches. The log is not closed, because the Kafka broker is killed."""
+    """Return the directory of our log with the same batches. It is not closed either."""
     root = tmp_path_factory.mktemp("ours")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)

@@ -54,7 +54,7 @@ LENGTH = slice(8, 12)
     ids=["records", "header", "negative length", "no length"],
 )
 def test_incomplete_batches_are_an_error(damage):
-    """Also if they are control batches, whose records are not decoded."""
+    """Even control batches must be complete, although their records are not decoded."""
     log = QuorumLog(MemoryDisk(), CONFIG, NOW_MS)
     log.append_as_leader(leader_change_batch(1, (1,), (1,), NOW_MS), 1, NOW_MS)
     metadata = ClusterMetadata(log)

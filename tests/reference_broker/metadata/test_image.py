@@ -151,8 +151,8 @@ def test_older_versions_of_a_registration(version):
     """Version 1 added a byte for the controlled shutdown, version 2 a byte for the migration from ZooKeeper."""
     plain = replace(BROKER, log_dirs=())
     encoded = records.encode_metadata_record(plain)
-    before_id, after_id = encoded[:7], encoded[8:]
-    older = before_id + (encoded[7:8] if version >= 2 else b"") + after_id
+    before_flag, after_flag = encoded[:7], encoded[8:]
+    older = before_flag + (encoded[7:8] if version >= 2 else b"") + after_flag
     if version < 1:
         older = older[:-2] + older[-1:]
     older = older[:2] + bytes([version]) + older[3:]

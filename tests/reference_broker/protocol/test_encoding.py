@@ -80,7 +80,7 @@ def test_encoder_of_every_version_is_created_once(message_type: Any) -> None:
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**21, 2**31])
 def test_varints(value: int) -> None:
     written = varint(value)
-    assert sum((byte & 0x7F) << 7 * place for place, byte in enumerate(written)) == value
+    assert sum((byte & 0x7F) << 7 * index for index, byte in enumerate(written)) == value
     assert [byte >= 0x80 for byte in written] == [True] * (len(written) - 1) + [False]
 
 

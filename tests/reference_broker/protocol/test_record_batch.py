@@ -178,7 +178,7 @@ def test_decompression_yields_pieces_and_stops_at_the_limit(compression):
 def test_all_members_of_a_gzip_stream_are_decompressed_and_other_bytes_after_them_ignored(members, rest):
     data = encode_batch(RecordBatch((Record(b"value" * 100),), compression=Compression.GZIP))
     whole = finish(decompress(BatchHeader.parse(data), record_bytes(data), _MAX_BYTES))
-    pieces = [whole[place * len(whole) // members : (place + 1) * len(whole) // members] for place in range(members)]
+    pieces = [whole[index * len(whole) // members : (index + 1) * len(whole) // members] for index in range(members)]
     stream = b"".join(map(gzip.compress, pieces)) + rest
     assert finish(decompress(BatchHeader.parse(data), stream, _MAX_BYTES)) == whole
 

@@ -228,7 +228,10 @@ def deliver(quorum: Interaction, *links: str) -> None:
 
 
 def run(quorum: Interaction, for_ms: str, *without: str) -> None:
-    """Advance the time and deliver messages at once, except those of nodes after `without`; print the effects."""
+    """Advance the time, deliver messages at once, and print the effects.
+
+    `run 500 without 1 2` drops the messages from and to nodes 1 and 2.
+    """
     end_ms = quorum.now_ms + int(for_ms)
     cut_off = {int(node_id) for node_id in without[1:]}
     effects: list[str] = []
@@ -254,7 +257,7 @@ def run(quorum: Interaction, for_ms: str, *without: str) -> None:
 
 
 def _is_superseded(line: str, effects: list[str]) -> bool:
-    """Whether the line is a high watermark that is followed by a newer one of the same node."""
+    """Whether the line reports a high watermark, and a later line reports another one of the same node."""
     subject, found, _ = line.partition(" high watermark ")
     return bool(found) and line != [other for other in effects if other.startswith(f"{subject}{found}")][-1]
 
@@ -326,7 +329,7 @@ def disk(quorum: Interaction, node_id: str) -> None:
 
 
 def quorum_(quorum: Interaction, node_id: str) -> None:
-    """Print the quorum as its leader describes it; times are relative to the start."""
+    """Print the quorum as its leader describes it, with times in milliseconds since the start of the script."""
     description = quorum.nodes[int(node_id)].describe(quorum.now())
     if description is None:
         quorum.print("not the leader")

@@ -24,6 +24,7 @@ NOW = Now(1_700_000_000_000, 0)
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
+    """Return the metadata log directory of a single voter with records of epochs 1 and 2 and a snapshot."""
     disk = FileDisk(tmp_path)
     local = ReplicaKey(1, UUID(int=1))
     for epoch in (1, 2):

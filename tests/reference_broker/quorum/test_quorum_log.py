@@ -55,7 +55,10 @@ histories = st.lists(st.integers(1, 6), max_size=12).map(sorted)
 
 @given(common=histories, leader=histories, follower=histories)
 def test_follower_keeps_exactly_the_common_records(common, leader, follower):
-    """The logs are equal up to a point, and have different epochs after it. Records here differ only by epoch."""
+    """The logs are equal up to an offset, and have different epochs after it.
+
+    Two records at one offset differ only by epoch.
+    """
     base = max(common, default=0)
     leaders = [*common, *(base + 2 * epoch for epoch in leader)]
     followers = [*common, *(base + 2 * epoch - 1 for epoch in follower)]
@@ -121,7 +124,7 @@ def test_log_starts_at_its_snapshot():
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
 def test_installed_snapshot_replaces_the_log(epochs):
-    """Even a log with a newer epoch is replaced: its records are not committed, or they would be in the snapshot."""
+    """Even a log with a newer epoch is replaced. Its records are not committed, because the snapshot lacks them."""
     disk = MemoryDisk()
     log = open_log(disk, epochs)
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
@@ -167,9 +170,14 @@ def test_older_segments_of_an_interrupted_installation_are_not_part_of_the_log()
     assert found.snapshots.earliest == OffsetAndEpoch(5, 5)
 
 
-@pytest.mark.parametrize(("back", "start"), [({0}, 8), ({4}, 4), ({0, 4}, 4)])
-def test_restored_segments_below_the_log_start_lose_no_record(back, start):
-    """The snapshot that ends at 4 is restored, too. The log starts at 4 if it has all records from 4 on, else at 8."""
+@pytest.mark.parametrize(("restored", "start"), [({0}, 8), ({4}, 4), ({0, 4}, 4)])
+def test_restored_segments_below_the_log_start_lose_no_record(restored, start):
+    """A power failure restores deleted segments, and the snapshot that ends at offset 4.
+
+    The log starts at offset 4 if it has all records from there on, else at 8.
+
+    :param restored: base offsets of the restored segments.
+    """
     disk = MemoryDisk()
     log = open_log(disk, [5] * 12)
     log.store_snapshot(OffsetAndEpoch(4, 5), SNAPSHOT)
@@ -180,7 +188,7 @@ def test_restored_segments_below_the_log_start_lose_no_record(back, start):
     segments = {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in (0, 4)}
     assert segments <= deleted
     names = {path for path in deleted if path.endswith(".checkpoint")}
-    names |= {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in back}
+    names |= {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in restored}
     disk.files.update({path: older[path] for path in names})
     found = open_log(disk)
     assert (found.start_offset, found.end) == (start, OffsetAndEpoch(12, 5))

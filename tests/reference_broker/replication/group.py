@@ -6,8 +6,8 @@
     group.elect(2)                              # publishes metadata to all brokers, or to those in `publish_to`
 
 The brokers have their real handlers, fetchers and logs. Messages between them take no time, but are delivered only by
-`run` and `step`. `publish_metadata` sends new metadata to brokers. This module handles AlterPartition requests like a
-controller: the epochs must be current, and the new ISR must have only running brokers.
+`run`, `step` and `step_until`. `Group` handles AlterPartition requests like a controller: the epochs must be current,
+and the new ISR must contain only running brokers. Brokers get new metadata only from `publish_metadata`.
 """
 
 from collections import deque
@@ -81,7 +81,14 @@ class Produced:
 
 
 class Group:
-    """The brokers of a partition."""
+    """The brokers of a partition.
+
+    :ivar records: all metadata records, whether they are published or not.
+    :ivar alter_partition_error: error of every AlterPartition response; None for the regular handling.
+    :ivar altered_isrs: the ISRs of the accepted AlterPartition requests.
+    :ivar rejections: number of responses with `alter_partition_error`.
+    :ivar fetches: number of Fetch requests for the partition, by follower.
+    """
 
     def __init__(self, replicas: int = 3, *, min_isr: int = 1, isr: Iterable[int] | None = None) -> None:
         self.ids = tuple(range(1, replicas + 1))
@@ -269,7 +276,7 @@ class Group:
     # Clients
 
     def produce(self, *values: str, acks: int = -1, to: int | None = None, timeout_ms: int = 30_000) -> Produced:
-        """Send a batch to a broker, by default the leader. The result is completed by the response."""
+        """Send a batch to a broker, by default the leader. The response sets error and base offset of the result."""
         node = self.state.leader if to is None else to
         produced = Produced(values, acks)
         records = tuple(Record(value=value.encode(), timestamp_ms=START_MS) for value in values)
@@ -351,6 +358,7 @@ class Group:
                     self._drop_connection(self.members[channel.node_id], node, channel.purpose)
 
     def _arrive(self, member: Member, sender: int, channel: Channel, frame: bytes) -> None:
+        """Handle a broker's request at the controller or at another broker."""
         if self.members.get(sender) is not member:
             return  # the sender has been killed
         receiver = channel.node_id
@@ -393,6 +401,7 @@ class Group:
             self._complete(self._produced.pop(connection), frame)
 
     def _deliver(self, member: Member | None, leader: int, follower: int, purpose: str, frame: bytes) -> None:
+        """Deliver a leader's response, unless the follower was killed after its request."""
         if member is None or self.members.get(follower) is not member or frozenset({leader, follower}) in self.cuts:
             return
         member.broker.runtime.channels.handle_response(_channel(leader, purpose), frame, self.now)

@@ -160,7 +160,7 @@ def test_acks_all_times_out_while_the_isr_cannot_shrink() -> None:
     cluster.kill(2)
     cluster.kill(3)
     cluster.run(1)
-    # two of three voters are killed, so the ISR cannot shrink, and the produce waits
+    # The killed nodes are two of the three voters. Without a quorum, the ISR cannot shrink.
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"b")}]}]
     responses = cluster.start_request(1, "Produce", 11, acks=-1, timeout=5_000, topic_data=data)
     cluster.run(5_100)

@@ -1,4 +1,4 @@
-"""Property test: with any sequence of elections, crashes, cuts and delayed metadata, logs match and no record is lost.
+"""Property test: elections, crashes, cuts and delayed metadata in any order lose no record, and logs match.
 
 The model has the committed records by offset: the records that were acknowledged with acks=all, and those below the
 high watermark of a leader. Elections are clean, and disks keep written data, because Kafka's guarantee requires both.
@@ -54,7 +54,10 @@ class Run:
             self.group.publish_metadata({node})
 
     def fence_killed(self, publish_to: set[int]) -> None:
-        """Remove killed brokers from the ISR, but keep one member, and elect a leader, as the controller does."""
+        """Do what the controller does after crashes: elect a leader, and remove killed brokers from the ISR.
+
+        The last member of the ISR stays.
+        """
         state, alive = self.group.state, set(self.group.members)
         isr = tuple(node for node in state.isr if node in alive)
         leader = state.leader if state.leader in alive else next(iter(isr), NO_LEADER)
@@ -134,7 +137,7 @@ class Run:
 
 
 def assert_matching(one: list[tuple[int, int, str]], other: list[tuple[int, int, str]]) -> None:
-    """Assert that two logs are equal up to every offset at which their epochs are equal."""
+    """Assert that two logs are equal up to the last offset at which their epochs are equal."""
     common = [index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left[:2] == right[:2]]
     end = common[-1] + 1 if common else 0
     assert one[:end] == other[:end]

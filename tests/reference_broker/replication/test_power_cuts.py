@@ -42,6 +42,7 @@ class Scenario:
         return next((found for found in known if found is not None), None)
 
     def leader(self) -> int:
+        """Return the id of the leader, or 0 if there is no leader that runs."""
         found = self.partition()
         return found.leader if found is not None and found.leader in self.cluster.nodes else 0
 
@@ -59,6 +60,7 @@ class Scenario:
         return responses
 
     def produce(self) -> bool:
+        """Send a batch and wait for its response. Return whether it was acknowledged."""
         responses = self.send()
         self.cluster.run_until(lambda: responses, within_ms=4_000, is_required=False)
         if not responses or isinstance(responses[0], str):

@@ -207,7 +207,7 @@ def test_fetch_with_an_old_broker_epoch_does_not_update_the_follower() -> None:
 
 
 def test_high_watermark_waits_for_caught_up_replicas_outside_the_isr() -> None:
-    """Otherwise such replicas could never join under load, because the high watermark would always be ahead of them."""
+    """Otherwise, under load, the high watermark would always be ahead of such a replica, which could never join."""
     group = _group_without_3()
     group.is_controller_reachable = False
     group.heal()
@@ -316,7 +316,9 @@ def test_busy_partition_is_fetched_separately_from_quiet_partitions() -> None:
     group.run()
     assert connection_purposes(group, 2) == {"replica-fetcher"}
     group.run(for_ms=7_000)
-    assert connection_purposes(group, 2) == {"replica-fetcher"}, "it stays, because no other partition is quiet"
+    assert connection_purposes(group, 2) == {"replica-fetcher"}, (
+        "the partition stays there, because no other partition is quiet"
+    )
 
 
 def test_record_never_waits_for_a_fetch_without_its_partition() -> None:

@@ -175,7 +175,7 @@ def test_follower_reconnects_after_the_backoff() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_high_watermark_is_restored_after_a_clean_shutdown_only(clean: bool) -> None:
-    """A clean shutdown writes the checkpoint. The broker is killed before it would write it periodically."""
+    """A clean shutdown writes the checkpoint. A broker that is not closed is killed before its first checkpoint."""
     group = Group(2)
     group.run()
     group.produce("a")

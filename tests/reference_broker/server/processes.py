@@ -51,27 +51,30 @@ class Processes:
         self._processes[node] = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def run_rejected_broker(
-        self, place: int, node_id: int, cluster_id: str, *arguments: str
+        self, address_number: int, node_id: int, cluster_id: str, *arguments: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a broker with this id and cluster id on the addresses of `place` until it ends by itself."""
-        command = [*self._command(place, node_id, "broker", cluster_id), *arguments]
+        """Run a broker until it ends by itself.
+
+        :param address_number: number of the loopback address and of the data directory; other processes use neither.
+        """
+        command = [*self._command(address_number, node_id, "broker", cluster_id), *arguments]
         command.remove("--exit-with-stdin")
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
-    def _command(self, place: int, node_id: int, role: str, cluster_id: str) -> list[str]:
+    def _command(self, address_number: int, node_id: int, role: str, cluster_id: str) -> list[str]:
         block, ports = self._block, self._block.ports
         listening = {"CLIENT": ports.client, "REPLICATION": ports.replication} if "broker" in role else {}
         listening |= {"CONTROLLER": ports.controller} if "controller" in role else {}
         voters = (voter for voter, roles in self._roles.items() if "controller" in roles)
         properties = {
             "process.roles": role,
-            "listeners": ",".join(f"{name}://{block.node(place)}:{port}" for name, port in listening.items()),
+            "listeners": ",".join(f"{name}://{block.node(address_number)}:{port}" for name, port in listening.items()),
             "inter.broker.listener.name": "REPLICATION",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": ",".join(f"{voter}@{self.controller_address(voter)}" for voter in voters),
         }
         command = [sys.executable, "-m", "reference_broker.server", "--node-id", str(node_id), "--exit-with-stdin"]
-        command += ["--data", str(self.directory / f"node-{place}"), "--cluster-id", cluster_id]
+        command += ["--data", str(self.directory / f"node-{address_number}"), "--cluster-id", cluster_id]
         return command + [f"--set={name}={value}" for name, value in properties.items()]
 
     def wait(self, node: int) -> None:

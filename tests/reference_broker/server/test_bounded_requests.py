@@ -1,4 +1,7 @@
-"""Expensive requests do not block other connections: a second connection sends ApiVersions requests meanwhile."""
+"""Expensive requests do not block other connections.
+
+During such a request, a second connection sends ApiVersions requests. Other tests limit the memory of a node.
+"""
 
 import socket
 import statistics
@@ -18,9 +21,9 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.sampled(2)
 
 _WAIT_MAX_S = 0.25
-"""Limit of the CPU time from a request to its response.
+"""Limit of the node's CPU time from a request of the second connection to its response.
 
-A step of an expensive request (`protocol.steps`) takes less than 50 ms on an idle machine, all its steps take seconds.
+On an idle machine, one step of an expensive request (`protocol.steps`) takes less than 50 ms; all steps take seconds.
 """
 _MIB = 1024 * 1024
 
@@ -114,7 +117,7 @@ def broker(tmp_path_factory):
     with running(tmp_path_factory.mktemp("bounded")) as broker:
         with Client(broker) as client:
             create_topic(client, "warm", cleanup_policy="compact")
-            for compression in COMPRESSED:  # loads the library of the codecs
+            for compression in COMPRESSED:  # load the codec libraries
                 assert produce(client, "warm", bomb(compression, 1000)) == "none"
         yield broker
 

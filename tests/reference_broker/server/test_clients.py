@@ -27,6 +27,7 @@ def admin(broker):
 
 @pytest.fixture(scope="module")
 def started_ms():
+    """Return the timestamp of the first record."""
     return int(time.time() * 1000) - 1_000_000
 
 

@@ -29,7 +29,7 @@ def create_topic(cluster, node, name, replication_factor):
 
 
 def produce(cluster, nodes, topic):
-    """Produce to the leader with acks=all; return the base offset."""
+    """Produce with acks=all to one node after the other until the leader accepts; return the base offset."""
     data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"a record", timestamp_ms=0)}]}]
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The limit of the memory of all connections, with connections that only have a size."""
+"""Limit of the memory of all connections. The connections of these tests have a size and no data."""
 
 import pytest
 

@@ -67,7 +67,7 @@ def test_a_cycle_that_becomes_unreachable_later_is_freed_by_a_collection_of_all_
     collector.collect()
     del kept
     collector.collect()
-    assert cycle() is not None, "it is frozen"
+    assert cycle() is not None, "the cycle is frozen"
     for _ in range(COMPLETE_EVERY):
         collector.collect()
     assert cycle() is None

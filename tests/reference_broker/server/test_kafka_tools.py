@@ -17,7 +17,10 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Return a data directory after a clean shutdown: two topics, one deleted; a committed offset; a producer id."""
+    """Return a data directory after a clean shutdown.
+
+    It has a topic, the records of a deleted topic, a committed offset, and an allocated block of producer ids.
+    """
     data = tmp_path_factory.mktemp("dump") / "data"
     with running(data, "--set", f"offsets.topic.num.partitions={PARTITIONS}") as broker:
         with RawClient(broker.host, broker.port) as client:

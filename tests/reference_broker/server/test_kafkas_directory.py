@@ -97,7 +97,10 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["stopped", "crashed"])
 def served(request: pytest.FixtureRequest, kafkas_directory: Path, tmp_path: Path) -> Iterator[Any]:
-    """Yield a broker on a copy, and the stored batches. Without a clean shutdown file, the broker recovers its logs."""
+    """Yield a broker that runs on a copy of Kafka's directory, and the stored batches.
+
+    If Kafka crashed, the directory has no clean shutdown file, and the broker recovers its logs.
+    """
     data = shutil.copytree(kafkas_directory, tmp_path / "data")
     if request.param == "crashed":
         (data / ".kafka_cleanshutdown").unlink()

@@ -1,4 +1,4 @@
-"""Connections to other nodes: an address to which none is possible is reported as lost."""
+"""Connections to other nodes: a channel with an invalid address is reported as lost."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Replicas of a partition on three disks: byte-identical, and decoded by Kafka's tool as by ours."""
+"""Replicas of a partition on three disks: they are byte-identical, and Kafka's dump of them equals ours."""
 
 from pathlib import Path
 
@@ -17,6 +17,7 @@ TOPIC = "orders"
 
 
 def leader(cluster: Cluster) -> int:
+    """Return the id of the leader, or 0 if there is no leader that runs."""
     partition = next(iter(cluster.nodes.values())).broker.image.partition(TOPIC, 0)
     return partition.leader if partition is not None and partition.leader in cluster.nodes else 0
 
@@ -41,7 +42,7 @@ def export(disk: MemoryDisk, data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def data_directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the data directories of three nodes, each of which was killed once under load."""
+    """Return the data directories of three nodes, each of which was killed once. Records were produced while it was down."""
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     configs = [{"name": "segment.bytes", "value": "1048576"}]

@@ -49,7 +49,7 @@ def cluster_after_faults(seed: int) -> SimulatedCluster:
 
 
 def digest_in_process(seed: int, hash_seed: str) -> str:
-    """Return the digest of the same run in another process."""
+    """Return the trace digest of `cluster_after_faults` in another process with a hash seed."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(seed=seed)],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

@@ -58,7 +58,11 @@ class Inode:
     kept: int = 0
 
     def may_leave(self, found: bytes) -> bool:
-        """Whether `found` is the flushed content, or the kept bytes and more, possibly with one sector of zeros."""
+        """Whether a power failure may leave the content `found`.
+
+        It may leave the flushed content, or a prefix of the current content with at least the kept bytes. One sector of
+        this prefix after the kept bytes may be zeros.
+        """
         if found == self.durable:
             return self.durable == self.now or not self.now.startswith(self.durable) or len(found) >= self.kept
         end = len(found)
@@ -74,7 +78,13 @@ class Inode:
 
 
 class Oracle:
-    """Simple model of the possible contents after a power failure."""
+    """Simple model of the possible contents after a power failure.
+
+    :ivar names: the files by path.
+    :ivar durable_names: the files by path if no unflushed creation or deletion survives.
+    :ivar here: the existing directories.
+    :ivar certain: the directories that exist after any power failure.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, Inode] = {}

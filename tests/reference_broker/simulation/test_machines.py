@@ -113,7 +113,7 @@ def test_a_machine_that_is_paused_for_long_is_fenced_and_comes_back(cluster):
     assert fenced(cluster) == set()
 
 
-def test_a_wiped_disk_is_another_directory(cluster):
+def test_a_node_with_a_wiped_disk_has_another_directory_id(cluster):
     before = cluster.nodes[3].runtime.identity.directory_id
     cluster.kill(3)
     cluster.wipe(3)
@@ -173,11 +173,11 @@ def test_responses_are_sent_after_a_slow_flush_and_requests_wait_meanwhile(clust
     for _ in range(40):
         caller.send()
         cluster.scheduler.run(50)
-    assert len(caller.responses) > 20, "it is slow, and continues"
+    assert len(caller.responses) > 20, "the node is slow, but continues"
     early_ms = [at_ms for at_ms in caller.responses if at_ms - 1 not in events]
-    assert early_ms == [], "a response is sent at the end of an event, or of a flush"
+    assert early_ms == [], "each response is sent at the end of an event, after its flush"
     gaps = {later - earlier for earlier, later in pairwise(events)}
-    assert max(gaps) >= 200, "while the disk works nothing happens"
+    assert max(gaps) >= 200, "no event is handled during a flush"
     assert cluster.await_ready()
 
 
@@ -200,7 +200,7 @@ def test_timers_follow_the_machines_own_clock_and_jumps_of_the_wall_clock_do_not
     cluster.machines[followers[0]].drift_clock(500_000)
     cluster.machines[followers[1]].jump_clock(-3_600_000)
     cluster.scheduler.run(20_000)
-    assert fires[followers[0]] > 1.1 * usual[followers[0]], "its timers fire half as often again"
+    assert fires[followers[0]] > 1.1 * usual[followers[0]], "its clock is faster by half, so its timers fire more often"
     assert 0.9 < fires[followers[1]] / usual[followers[1]] < 1.1
     assert cluster.machines[followers[1]].now.wall_ms == WALL_START_MS + cluster.scheduler.now_ms - 3_600_000
     cluster.machines[followers[0]].drift_clock(0)

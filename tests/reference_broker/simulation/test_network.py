@@ -22,11 +22,12 @@ LONG_MS = 200_000
 
 @dataclass
 class Side:
-    """Data that one end has received, and the times of its events."""
+    """One end of a connection: the data that it has received, at which times, and when it was closed."""
 
     received: list[bytes] = field(default_factory=list)
     closed_at_ms: int | None = None
     at_ms: list[int] = field(default_factory=list)
+    """Times at which `received` arrived."""
 
 
 class World:
@@ -44,13 +45,13 @@ class World:
             side.at_ms.append(self.scheduler.now_ms)
 
         def closed() -> None:
-            assert side.closed_at_ms is None, "it was closed twice"
+            assert side.closed_at_ms is None, "closed twice"
             side.closed_at_ms = self.scheduler.now_ms
 
         return End(place, received, closed)
 
     def connect(self, place: str = A, to: str = B, listener: str = LISTENER) -> tuple[Pipe, Side, Side]:
-        """Open a connection; return it, the opener and the acceptor."""
+        """Open a connection; return its pipe, and the sides of the opener and the acceptor."""
         opener, acceptor = Side(), Side()
 
         def accept(_pipe: Pipe) -> End | None:
@@ -96,12 +97,12 @@ def test_a_close_arrives_after_the_data_and_a_closed_end_receives_nothing():
     pipe, opener, acceptor = world.connect()
     world.run()
     world.network.send(pipe, b"on its way", from_opener=False)
-    world.network.send(pipe, b"last words", from_opener=True)
+    world.network.send(pipe, b"last data", from_opener=True)
     world.network.close(pipe, by_opener=True)
     world.network.send(pipe, b"too late", from_opener=True)
     world.run()
     assert (opener.received, opener.closed_at_ms) == ([], None)
-    assert (acceptor.received, acceptor.closed_at_ms) == ([b"last words"], 110)
+    assert (acceptor.received, acceptor.closed_at_ms) == ([b"last data"], 110)
 
 
 def test_a_connection_closed_before_it_is_established_reaches_no_acceptor():
@@ -117,10 +118,10 @@ def test_a_killed_process_closes_its_connections_after_its_data():
     world = World(delay_ms=10)
     pipe, opener, acceptor = world.connect()
     world.run()
-    world.network.send(pipe, b"last words", from_opener=False)
+    world.network.send(pipe, b"last data", from_opener=False)
     world.network.close_place(B)
     world.run()
-    assert (opener.received, opener.closed_at_ms) == ([b"last words"], 110)
+    assert (opener.received, opener.closed_at_ms) == ([b"last data"], 110)
     assert acceptor == Side()
 
 
@@ -135,7 +136,7 @@ def test_a_connection_to_a_machine_without_power_is_reset_when_the_power_is_back
     assert (opener.closed_at_ms, idle_opener.closed_at_ms) == (None, None)
     world.network.power_on(B)
     world.run()
-    assert opener.closed_at_ms is not None, "it is retransmitted, and the machine has no such connection"
+    assert opener.closed_at_ms is not None, "the data are retransmitted to a machine that no longer has the connection"
     assert idle_opener.closed_at_ms is None
     world.network.send(idle, b"1", from_opener=True)
     world.run()
@@ -192,7 +193,7 @@ def test_nothing_arrives_after_bytes_that_a_reset_lost(notifies, from_opener):
     world.network.send(pipe, b"after it", from_opener=from_opener)
     world.run()
     assert [side.received for side in sides] == [[], []]
-    assert sides[0 if from_opener else 1].closed_at_ms is not None, "it has sent, so it has detected the reset"
+    assert sides[0 if from_opener else 1].closed_at_ms is not None, "the sender detects the reset"
 
 
 # Cuts
@@ -211,7 +212,7 @@ def test_held_data_arrive_in_order_once_the_cut_is_healed(in_flight):
     world.network.send(pipe, b"2", from_opener=True)
     world.network.send(pipe, b"the other way", from_opener=False)
     world.run(5_000)
-    assert (acceptor.received, opener.received) == ([], [b"the other way"]), "one direction is cut"
+    assert (acceptor.received, opener.received) == ([], [b"the other way"]), "only one direction is cut"
     heal()
     world.network.send(pipe, b"3", from_opener=True)
     world.run()
@@ -237,7 +238,7 @@ def test_a_connection_that_lost_data_is_closed_once_both_directions_are_healed()
     assert acceptor.received == []
     world.network.send(untouched, b"1", from_opener=True)
     world.run()
-    assert others[1].received == [b"1"], "it has lost nothing"
+    assert others[1].received == [b"1"], "this connection has lost nothing"
 
 
 def test_a_close_waits_for_a_cut_to_heal():
@@ -256,11 +257,11 @@ def test_a_close_waits_for_a_cut_to_heal():
 def test_an_attempt_to_connect_over_a_cut_is_repeated_until_its_timeout():
     world = World()
     heal = world.cut(Cut.LOSE, B, A)  # a cut of the responses is enough
-    patient, opener, _ = world.connect()
+    repeated, opener, _ = world.connect()
     world.run(2_000)
     heal()
     world.run(2_000)
-    assert patient.is_established
+    assert repeated.is_established
     world.cut(Cut.HOLD, A, B)
     _, opener, _ = world.connect()
     world.run(LONG_MS)
@@ -320,7 +321,9 @@ def test_delay_and_bandwidth():
     world.network.send(pipe, bytes(100), from_opener=True)
     world.network.send(pipe, bytes(50), from_opener=True)
     world.run()
-    assert acceptor.at_ms == [100 + 10 + 21, 100 + 10 + 5 + 21], "the second waits for the first to be through"
+    assert acceptor.at_ms == [100 + 10 + 21, 100 + 10 + 5 + 21], (
+        "the second message waits until the first is transmitted"
+    )
 
 
 # Random actions
@@ -404,7 +407,7 @@ def inject(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> None:
 @example([("run", 8), ("send", 0, False, 1), ("reset", False, False), ("send", 0, False, 1)], 0)
 @example([("run", 20), ("send", 0, True, 1), ("reset", True, False), ("send", 0, True, 1)], 0)
 def test_under_any_fault_an_end_receives_a_prefix_of_the_data_and_at_most_one_close(actions, seed):
-    """The ends assert that nothing arrives after a close. At the end both or neither are notified of the close."""
+    """The callbacks of `World.end` assert that no data follow a close. Finally, both ends or neither are closed."""
     world = World(seed, jitter_ms=3)
     connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
     pipes = [pipe for pipe, _, _ in connections]

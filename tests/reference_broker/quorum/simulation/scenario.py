@@ -1,4 +1,4 @@
-"""Scenarios of the quorum simulation: values that can be printed and run again."""
+"""Scenarios of the quorum simulation. A scenario can be printed, and this text can be run again."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -8,6 +8,8 @@ FAULTY_MS = 4000
 
 
 class FaultKind(Enum):
+    """Kinds of faults. Cuts, crashes and kills end after `Fault.for_ms`."""
+
     CRASH = "crash"  # loss of power and of unflushed data; the node restarts after the fault
     KILL = "kill"  # end of the process without loss of data
     STOP = "stop"  # clean shutdown

@@ -1,8 +1,7 @@
 """Deterministic simulation of a quorum in one thread: virtual time, faulty network and disks, one seed.
 
-An event is the delivery of a message, a timer, an append or a fault. The invariants are checked after each event. At
-the end all faults are healed. Within a bound, all nodes must then agree on a leader, and must have all records,
-including new ones.
+An event is the delivery of a message, a timer, an append or a fault. The invariants are checked after each event.
+Finally all faults are healed. Within a bound, all nodes must then agree on a leader and have committed new records.
 """
 
 import heapq
@@ -56,10 +55,17 @@ class Host:
     node: KafkaRaftClient | None = None
     incarnation: int = 0
     timer_ms: int | None = None
+    """Time of the earliest scheduled timer of the node."""
     is_stopping: bool = False
 
 
 class Simulation:
+    """One run of a scenario.
+
+    :ivar events: number of events.
+    :ivar elections: number of leaders that were elected.
+    """
+
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.random = Random(scenario.seed)
@@ -168,10 +174,13 @@ class Simulation:
 
     @contextmanager
     def _power(self, node_id: int, *, is_snapshot: bool = False) -> Iterator[None]:
-        """Let the power fail at random; more often during snapshots, because they are rare and change several files."""
+        """Let the power fail at random during the block.
+
+        It fails more often during snapshots, because they are rare and change several files.
+        """
         host = self.hosts[node_id]
-        share = self.scenario.crashes_midway * (25 if is_snapshot else 1)
-        if not self._is_healed and self.random.random() < share:
+        probability = self.scenario.crashes_midway * (25 if is_snapshot else 1)
+        if not self._is_healed and self.random.random() < probability:
             host.disk.crashes_after = self.random.randrange(12 if is_snapshot else 4)
         try:
             yield
@@ -322,6 +331,7 @@ class Simulation:
             self._start(node_id)
 
     def _cut(self, kind: FaultKind, node_id: int) -> set[tuple[int, int]]:
+        """Return the links (source, destination) that a fault cuts."""
         nodes = range(len(self.hosts))
         incoming = {(other, node_id) for other in nodes}
         outgoing = {(node_id, other) for other in nodes}

@@ -1,4 +1,4 @@
-"""Defects that violate invariants of metadata, files and deadlines; `defects` has all others."""
+"""More defects that violate invariants, mostly of metadata, files, deadlines and the quorum; `defects` has the rest."""
 
 from dataclasses import replace
 from itertools import count
@@ -65,7 +65,7 @@ def drop_replicas(original):
 
 
 def forget_features(original):
-    """A new active controller writes the bootstrap records again."""
+    """Copy an image without its features, so that a new active controller writes the bootstrap records again."""
 
     def copy(self):
         image = original(self)
@@ -86,7 +86,7 @@ def keep_the_isr_of_the_epoch(original):
     return apply
 
 
-def wait_for_any_time(_self, state, _now):
+def wait_indefinitely(_self, state, _now):
     state.election_deadline_ms = NEVER_MS
 
 
@@ -167,7 +167,7 @@ def store_a_pre_vote(original):
 
 
 def count_a_follower_that_is_behind(original):
-    """Let every fetch show that the follower was caught up at its previous fetch."""
+    """Treat the follower as caught up at its previous fetch, wherever that fetch started."""
 
     def update_fetch_state(self, *fetch):
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
@@ -204,7 +204,7 @@ def set_no_later_timer(original):
     return look
 
 
-def wait_like_the_last(self, candidates):
+def wait_like_the_last_candidate(self, candidates):
     return 0 if candidates[:1] == (self.local,) else self.config.election_backoff_max_ms
 
 
@@ -438,7 +438,13 @@ BROKER_DEFECTS = (
         property(lambda self: self.quorum.is_shutting_down),
         kinds=("stop",),
     ),
-    Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
+    Defect(
+        "quorum-response",
+        KafkaRaftClient,
+        "_end_epoch_election_backoff_ms",
+        wait_like_the_last_candidate,
+        kinds=("stop",),
+    ),
     Defect(
         "rejects-truncation",
         KafkaRaftClient,
@@ -460,7 +466,7 @@ BROKER_DEFECTS = (
     ),
     Defect("truncates-divergence", Partition, "truncation_offset", truncate_to_the_end_of_the_leader),
     Defect("election-timeout", QuorumState, "_election_deadline_ms", wait_for_half_the_time),
-    Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_for_any_time, kinds=("stop",)),
+    Defect("resigned-node-waits", KafkaRaftClient, "_poll_resigned", wait_indefinitely, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
     Defect(
         "broker-heartbeats",

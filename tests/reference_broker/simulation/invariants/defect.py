@@ -13,7 +13,15 @@ def nothing(*_args: Any, **_named: Any) -> None:
 
 @dataclass(frozen=True)
 class Defect:
-    """A defect that violates `invariant` in a run with `seed` or with one of the following seeds."""
+    """A defect that violates `invariant` in a storm (`storm.Storm`) with `seed` or with one of the following seeds.
+
+    :param owner: object whose `attribute` is replaced by `replacement`.
+    :param kinds: kinds of the injected faults, from `storm.KINDS`.
+    :param faults: number of faults, which are injected in the first `faulty_ms` of the storm.
+    :param for_ms: duration of each fault; by default, random.
+    :param properties: properties of all nodes.
+    :param disabled: (owner, attribute) of checks that would fail first; they are replaced by `nothing`.
+    """
 
     invariant: str
     owner: Any
@@ -26,10 +34,10 @@ class Defect:
     properties: dict[str, str] = field(default_factory=dict)
     seed: int = 0
     disabled: tuple[tuple[Any, str], ...] = ()
-    """Checks that would fail first, and are disabled."""
 
     @contextmanager
     def seeded(self) -> Iterator[None]:
+        """Put the defect into the code until the context ends."""
         with ExitStack() as patches:
             patches.enter_context(patch.object(self.owner, self.attribute, self.replacement))
             for owner, attribute in self.disabled:

@@ -1,4 +1,7 @@
-"""At least one defect for each invariant, as a replacement of one function, and the faults that reveal it."""
+"""Defects that violate invariants, and the faults that reveal them; `broker_defects` has more.
+
+Each defect replaces one function.
+"""
 
 import errno
 from collections.abc import Callable
@@ -280,11 +283,11 @@ def _invalid(*_args):
     return ErrorCode.invalid_request
 
 
-def _minority(self):
+def _largest_end_offset(self):
     return max(state.end_offset for state in self._voter_states.values())
 
 
-def _long_time(_self):
+def _long_time_ms(_self):
     return 10**9
 
 
@@ -443,7 +446,7 @@ DEFECTS = (
         LogSegment,
         "delete",
         _leave_the_index,
-        kinds=("roll",),
+        kinds=("delete-records",),
         faults=8,
         faulty_ms=12_000,
         properties={"log.retention.check.interval.ms": "500"},
@@ -513,12 +516,12 @@ DEFECTS = (
     Defect("quorum-response", QuorumLog, "read", lambda *_: b"", faults=0, faulty_ms=500),
     Defect("quorum-consistent", KafkaRaftClient, "_validate_voter_only_request", _invalid, faults=0, faulty_ms=500),
     Defect("quorum-one-leader", EpochElection, "is_vote_granted", property(_always), faults=6),
-    Defect("quorum-majority", LeaderState, "_reached_by_majority", _minority, faults=0, faulty_ms=1_500),
+    Defect("quorum-majority", LeaderState, "_reached_by_majority", _largest_end_offset, faults=0, faulty_ms=1_500),
     Defect(
         "quorum-check-quorum",
         QuorumConfig,
         "check_quorum_timeout_ms",
-        property(_long_time),
+        property(_long_time_ms),
         kinds=("isolate",),
         faults=3,
         faulty_ms=15_000,

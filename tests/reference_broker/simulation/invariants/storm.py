@@ -39,7 +39,8 @@ FAULTY_MS, CONVERGENCE_MS = 20_000, 60_000
 RETRY_MS = 1_500
 _CRC = struct.Struct(">I")
 MACHINE_KINDS = ("kill", "power", "midway", "pause", "stop", "slow-disk", "disk-error", "disk-full", "jump", "drift")
-KINDS = (*MACHINE_KINDS, "isolate", "deaf", "cut", "elect", "reassign", "roll")
+KINDS = (*MACHINE_KINDS, "isolate", "deaf", "cut", "elect", "reassign", "delete-records")
+"""Kinds of faults and of administrative requests. `midway` cuts the power during one of the next disk operations."""
 
 
 class Client:
@@ -188,6 +189,8 @@ class Committer:
         self._client.send(self._node, entity, on_response)
 
     def _find(self) -> None:
+        """Find the coordinator of the group."""
+
         def on_response(response: Any) -> None:
             if response is not None and int(response.coordinators[0].error_code) == 0:
                 self._node = int(response.coordinators[0].node_id)
@@ -197,7 +200,13 @@ class Committer:
 
 
 class Storm:
-    """One run of a cluster under random faults."""
+    """One run of a cluster under random faults.
+
+    :param kinds: kinds of faults, from `KINDS`; by default, a random selection.
+    :param faults: number of faults; by default, random.
+    :param faulty_ms: duration of the phase in which faults are injected.
+    :param for_ms: duration of each fault; by default, random for each.
+    """
 
     def __init__(
         self,
@@ -235,7 +244,10 @@ class Storm:
         return found.leader if found is not None and found.leader > 0 else self.any_node()
 
     def run(self, *, to_the_end: bool = True) -> "Storm":
-        """Run all phases. The cluster must not be used after the checks at the end."""
+        """Run all phases.
+
+        :param to_the_end: whether to make the final checks, after which the cluster must not be used.
+        """
         scheduler = self.cluster.scheduler
         if not self.cluster.await_ready():
             raise InvariantViolation("not-ready", "the cluster did not start")
@@ -283,7 +295,7 @@ class Storm:
             return
         node_id = self.any_node()
         for_ms = self._for_ms or self.random.choice((0, 50, 700, 2_500, 6_000))
-        if kind in {"elect", "reassign", "roll"}:
+        if kind in {"elect", "reassign", "delete-records"}:
             self._request(kind, node_id)
         elif kind in {"isolate", "deaf", "cut"}:
             self._cut(kind, str(node_id), for_ms)
@@ -330,7 +342,7 @@ class Storm:
                 partitions = [{"partition_index": index, "replicas": tuple(self.random.sample((1, 2, 3), 3))}]
                 topics = [{"name": TOPIC, "partitions": partitions}]
                 entity = request("AlterPartitionReassignments", 0, timeout=2_000, topics=topics)
-            case _:
+            case "delete-records":
                 partitions = [{"partition_index": index, "offset": self.random.choice((5, 20, 150))}]
                 topics = [{"name": TOPIC, "partitions": partitions}]
                 entity, node_id = request("DeleteRecords", 2, timeout=2_000, topics=topics), self.leader(index)

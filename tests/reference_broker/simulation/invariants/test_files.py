@@ -19,7 +19,7 @@ EVENT = LogFullyTruncated(UUID(int=200), "orders", 0, log_start_offset=500)
 
 
 def flushed_log():
-    """Return the disk of a node, and a durable log on it."""
+    """Return a node for the checks, and a durable log on its disk."""
     disk = SimulatedDisk()
     log = UnifiedLog.open(disk, "orders-0", LogConfig(), NOW_MS)
     log.append(plain(3), leader_epoch=0, now_ms=NOW_MS)

@@ -36,7 +36,7 @@ def storm(defect: Defect, seed: int) -> Storm:
 
 
 def violation(defect: Defect, seed: int) -> str | None:
-    """Return the invariant that is violated first. A defect may also raise an exception in the core."""
+    """Return the invariant that is violated first, or the type of an exception that the defect raises in the core."""
     with defect.seeded():
         try:
             storm(defect, seed).run()

@@ -1,4 +1,4 @@
-"""Completion of a reassignment: all target replicas are in sync. A cancellation is not judged."""
+"""Completion of a reassignment: all target replicas are in sync. A cancellation is not checked."""
 
 from uuid import UUID
 

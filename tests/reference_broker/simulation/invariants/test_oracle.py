@@ -34,7 +34,7 @@ def log_and_mirror():
 
 
 def restore_all(self, recovery_point, now_ms):
-    """Recover without snapshots, so that more batches of producers are restored than in Kafka."""
+    """Do nothing. Without the snapshots that recovery takes, more batches of producers are restored than in Kafka."""
 
 
 def forget_epochs(self, observe):

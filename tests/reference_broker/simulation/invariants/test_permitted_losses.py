@@ -39,7 +39,7 @@ class CheckedCluster:
 
     @property
     def ledger(self) -> Any:
-        """The ledger of the partition, which the invariants keep."""
+        """The committed records of the partition, as the invariants know them."""
         return next(iter(self.invariants.partitions.ledgers.values()))
 
     def send(self, node_id: int, entity: Any) -> Any:

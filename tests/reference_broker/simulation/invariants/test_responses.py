@@ -1,4 +1,4 @@
-"""Invariants of responses that no run of a storm violates."""
+"""Invariants of responses that are tested without a cluster, because no defect violates them in a storm."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ PARTITION = SimpleNamespace(topic="orders", index=0)
 
 
 @pytest.mark.parametrize(("offset", "low_watermark"), [(5, 5), (-1, 0)])
-def test_records_that_are_deleted_everywhere(offset, low_watermark):
+def test_success_after_all_replicas_have_deleted_the_records_is_no_violation(offset, low_watermark):
     _check_low_watermark(SimpleNamespace(offset=offset), SimpleNamespace(low_watermark=low_watermark), PARTITION)
 
 
