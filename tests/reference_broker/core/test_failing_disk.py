@@ -1,7 +1,7 @@
 """Failure of the log directory at any change: no acknowledged record is lost, and no request hangs.
 
-The disk fails at its nth change and stays failed, like a directory that was removed. In a process, the shell ends at the
-first `OSError` of the node; here the simulated node ends, and restarts on the same files.
+The disk fails at its nth change and stays failed, like a directory that was removed. In a process, the shell ends at
+the first `OSError` of the node; here the simulated node ends, and restarts on the same files.
 """
 
 import pytest
@@ -62,7 +62,7 @@ class FailingDisk(SimulatedDisk):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Return acknowledged and stored records by run. The disk fails after n changes in run n, except in the last run."""
+    """Return acknowledged and stored records by run. In run n, the disk fails after n changes; in the last run, never."""
     found = []
     for number in range(CHANGES_MAX):
         has_failed, acknowledged, stored = run(number)

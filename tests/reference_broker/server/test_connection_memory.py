@@ -6,7 +6,7 @@ from reference_broker.server.connection_memory import ConnectionMemory
 
 MIB = 1024 * 1024
 MAX_BYTES = 20 * MIB
-"""Limit of `memory`: one request of 4 MiB, and 16 MiB for the others."""
+"""Limit of `memory`: one request of 4 MiB, and 16 MiB in addition."""
 
 
 class Connection:

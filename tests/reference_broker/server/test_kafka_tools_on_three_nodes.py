@@ -220,7 +220,7 @@ def test_reassignment_to_a_killed_broker_is_cancelled(topics, tool, reassign, cl
     assert "Successfully started partition reassignment for stuck-0" in reassign("--execute", "stuck", {0: [1, 3]})
     listed = "\n".join(tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"))
     assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in listed
-    # Without `--preserve-throttles`, the tool would change the configuration of the killed broker.
+    # Without `--preserve-throttles`, the tool would try to remove the throttle of the killed broker, and fail.
     cancelled = reassign("--cancel", "stuck", {0: [1, 3]}, "--preserve-throttles")
     assert "Successfully cancelled partition reassignment for: stuck-0" in cancelled
     assert partitions(topics("--describe --topic stuck")) == ["1 1,2 1,2"]

@@ -42,7 +42,7 @@ def export(disk: MemoryDisk, data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def data_directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the data directories of three nodes, each of which was killed once. Records were produced while it was down."""
+    """Return the data directories of three nodes. Each was killed once, and the others got records meanwhile."""
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     configs = [{"name": "segment.bytes", "value": "1048576"}]

@@ -167,7 +167,7 @@ def store_a_pre_vote(original):
 
 
 def count_a_follower_that_is_behind(original):
-    """Treat the follower as caught up at its previous fetch, wherever that fetch started."""
+    """Treat every fetch as proof that the follower was caught up at its previous fetch."""
 
     def update_fetch_state(self, *fetch):
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET

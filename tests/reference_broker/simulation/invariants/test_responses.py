@@ -1,4 +1,4 @@
-"""Invariants of responses that are tested without a cluster, because no defect violates them in a storm."""
+"""Invariants of responses, tested without a cluster, because no storm violates them."""
 
 from types import SimpleNamespace
 
