@@ -88,6 +88,7 @@ def test_a_new_controller_elects_uncleanly_after_an_interval():
 
 
 def elected(controller, election_type):
+    """Elect the leader of the partition, and return the new state."""
     change = controller.controller.elections.elect_leader("orders", 0, election_type)
     controller.controller.write([change], lambda _: None, controller.now)
     return controller.state("orders")

@@ -208,6 +208,10 @@ class Scenario:
             self.results.append((leader_number, isr_numbers, *self.partition_epochs, state.leader_recovery_state))
 
     def elect(self, election_type: int, name: str = "orders", index: int = 0) -> None:
+        """Request an election.
+
+        :param election_type: 0 elects the preferred leader, 1 permits an unclean leader.
+        """
         topics = [{"topic": name, "partitions": (index,)}]
         response = self._controller.request(
             "ElectLeaders", 2, election_type=election_type, topic_partitions=topics, timeout=10_000

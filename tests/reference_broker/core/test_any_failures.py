@@ -91,6 +91,7 @@ class History:
         return offsets
 
     def heal(self) -> None:
+        """End all faults, advance the time until all replicas are in sync, and then by five seconds more."""
         self.cluster.heal()
         for node in NODES:
             if node not in self.cluster.nodes:
@@ -99,6 +100,7 @@ class History:
         self.cluster.run(5_000)
 
     def is_whole(self) -> bool:
+        """Whether all nodes are ready, and all replicas are in sync."""
         record = next(iter(self.cluster.nodes.values())).metadata.image.partition("orders", 0)
         is_ready = all(node.is_ready for node in self.cluster.nodes.values())
         return is_ready and record is not None and sorted(record.isr) == list(NODES)

@@ -62,7 +62,10 @@ class FailingDisk(SimulatedDisk):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Return acknowledged and stored records by run. In run n, the disk fails after n changes; in the last run, never."""
+    """Return the acknowledged and stored records of each run.
+
+    In run n, the disk fails after n changes. The last run makes fewer changes, so its disk does not fail.
+    """
     found = []
     for number in range(CHANGES_MAX):
         has_failed, acknowledged, stored = run(number)

@@ -26,6 +26,7 @@ def broker() -> ScriptedBroker:
 
 
 def commit(broker, offset, group="g", version=9, generation=-1, topic="orders", **fields):
+    """Commit the offset of a partition, and return the error code."""
     partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "", **fields}
     requested = {"topics": [{"name": topic, "partitions": [partition]}], "generation_id_or_member_epoch": generation}
     [found] = broker.request("OffsetCommit", version, group_id=group, **requested).topics[0].partitions

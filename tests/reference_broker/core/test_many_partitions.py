@@ -1,4 +1,4 @@
-"""Metadata changes of many replicas, which are applied in steps so that one event opens few logs."""
+"""Metadata changes of many replicas are applied in steps: one event opens or deletes only a few logs."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

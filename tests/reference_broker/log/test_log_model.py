@@ -82,7 +82,7 @@ class LogMachine(RuleBasedStateMachine):
     def delete_records(self, share: float) -> None:
         offset = self.start + int(share * (self.end - self.start))
         self.log.maybe_increment_log_start_offset(offset)
-        self._starts_at(offset)
+        self._set_start(offset)
 
     def segments(self) -> list[tuple[int, int, int]]:
         """Return base offset, size and max timestamp of each segment with offsets above the log start offset."""
@@ -101,7 +101,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.delete_below_start()
         self.log.config = CONFIG
         assert self.segment_bases() == (expected or [self.end])
-        self._starts_at(max(self.start, self.segment_bases()[0]))
+        self._set_start(max(self.start, self.segment_bases()[0]))
 
     @rule(retention_bytes=st.integers(0, 3000))
     def retain_by_size(self, retention_bytes: int) -> None:
@@ -122,9 +122,9 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, back: int) -> None:
         offset = max(self.start, self.end - back)
         self.log.truncate_to(offset, NOW_MS)
-        self._ends_at(self.log.log_end_offset)
+        self._set_end(self.log.log_end_offset)
         assert self.end <= offset
-        self._starts_at(min(self.start, self.end))
+        self._set_start(min(self.start, self.end))
         self.flushed = min(self.flushed, self.end)
 
     @rule()
@@ -172,7 +172,7 @@ class LogMachine(RuleBasedStateMachine):
         del self.disk.files[path][kept:]
         survivors = offsets(whole[:kept])
         self._reopen(clean=False)
-        self._ends_at(max(survivors[-1] + 1 if survivors else base, self.start))
+        self._set_end(max(survivors[-1] + 1 if survivors else base, self.start))
         assert self.end >= self.flushed
 
     def _reopen(self, *, clean: bool) -> None:
@@ -187,10 +187,10 @@ class LogMachine(RuleBasedStateMachine):
             log_start_offset=self.start,
         )
 
-    def _starts_at(self, offset: int) -> None:
+    def _set_start(self, offset: int) -> None:
         self.start = offset
 
-    def _ends_at(self, offset: int) -> None:
+    def _set_end(self, offset: int) -> None:
         self.end = offset
         self.records = [record for record in self.records if record.offset < offset]
 

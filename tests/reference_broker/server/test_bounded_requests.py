@@ -57,7 +57,7 @@ class Client:
 
 
 @contextmanager
-def others_are_served(broker):
+def assert_others_are_served(broker):
     """Assert that a second connection receives each response in time while the block runs."""
     waits_s, ended = [], threading.Event()
 
@@ -137,7 +137,7 @@ def test_small_batch_with_a_large_decompressed_size_does_not_block_others(broker
     create_topic(client, name, max_message_bytes=str(8 * _MIB), **configs)
     size_bytes = 100 * _MIB if compression in {Compression.SNAPPY, Compression.GZIP} else 512 * _MIB
     records = bomb(compression, size_bytes)
-    with others_are_served(broker):
+    with assert_others_are_served(broker):
         assert produce(client, name, records) == "message_too_large"
     assert peak_resident_bytes(broker) < 300 * _MIB
 
@@ -147,7 +147,7 @@ def test_batch_with_many_records_does_not_block_others(broker, client, compressi
     name = f"many-{compression.name}".lower()
     create_topic(client, name, cleanup_policy="compact", max_message_bytes=str(4 * _MIB))
     records = bomb(compression, 0, 300_000)
-    with others_are_served(broker):
+    with assert_others_are_served(broker):
         assert produce(client, name, records) == "none"
 
 
@@ -159,7 +159,7 @@ def test_timestamp_lookup_in_a_batch_with_many_records_does_not_block_others(bro
     batch = encode_batch(RecordBatch((early,) * (count - 1) + (late,), compression=Compression.ZSTD))
     assert produce(client, "late", batch) == "none"
     partitions = [{"partition_index": 0, "timestamp": 2**40}]
-    with others_are_served(broker):
+    with assert_others_are_served(broker):
         [topic] = client.send(
             "ListOffsets", 7, replica_id=-1, topics=[{"name": "late", "partitions": partitions}]
         ).topics
@@ -169,7 +169,10 @@ def test_timestamp_lookup_in_a_batch_with_many_records_does_not_block_others(bro
 def test_pipelined_requests_do_not_block_others(broker, client):
     frame = encode_request(request("DescribeConfigs", 4, resources=[_BROKER], include_synonyms=True), 1, "test")
     count = 2_000
-    with others_are_served(broker), socket.create_connection((broker.host, broker.port), timeout=120) as pipeline:
+    with (
+        assert_others_are_served(broker),
+        socket.create_connection((broker.host, broker.port), timeout=120) as pipeline,
+    ):
         sender = threading.Thread(target=pipeline.sendall, args=((len(frame).to_bytes(4, "big") + frame) * count,))
         sender.start()
         with pipeline.makefile("rb") as responses:
@@ -181,7 +184,7 @@ def test_pipelined_requests_do_not_block_others(broker, client):
 
 def test_automatic_creation_of_many_topics_does_not_block_others(broker, client):
     topics = [{"name": f"auto-{number}"} for number in range(10_000)]
-    with others_are_served(broker):
+    with assert_others_are_served(broker):
         errors = {topic.error_code.name for topic in client.send("Metadata", 12, topics=topics).topics}
     assert errors == {"unknown_topic_or_partition"}
 
@@ -197,7 +200,7 @@ def test_memory_of_incomplete_requests_is_limited(broker):
     part = (100 * _MIB).to_bytes(4, "big") + bytes(60 * _MIB)
     with ExitStack() as stack:
         sockets = [stack.enter_context(closing(connection(broker))) for _ in range(8)]
-        with others_are_served(broker):
+        with assert_others_are_served(broker):
             for each in sockets:
                 each.sendall(part)
         assert {is_open(each) for each in sockets} == {True, False}

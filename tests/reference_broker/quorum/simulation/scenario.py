@@ -23,6 +23,12 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True)
 class Fault:
+    """One fault.
+
+    :param node: node id; it is taken modulo the number of nodes.
+    :param for_ms: duration of a cut, or time until the node restarts; other kinds ignore it.
+    """
+
     at_ms: int
     kind: FaultKind
     node: int
@@ -39,6 +45,7 @@ class Scenario:
     :param crashes_after_vote: share of votes after which the voter loses its power and restarts at once.
     :param crashes_after_truncation: share of truncations after which the node loses its power and restarts at once.
     :param crashes_midway: share of all events in which the power fails between two changes of the disk.
+    :param faulty_ms: duration of the phase with faults.
     """
 
     seed: int

@@ -47,6 +47,7 @@ from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
 
 def _around(owner: Any, attribute: str, make: Callable[[Any], Any]) -> Any:
+    """Return the replacement that `make` returns for the original attribute."""
     return make(getattr(owner, attribute))
 
 
