@@ -140,7 +140,7 @@ class Cluster:
         return value
 
     def jump(self, by_ms: int) -> None:
-        """Advance the time while all nodes are paused. Actions that are due before its end run at its end."""
+        """Advance the time while all nodes are paused. Actions that are due in the meantime run at the end."""
         for machine in self._simulated.machines.values():
             machine.pause()
         self.run(by_ms)

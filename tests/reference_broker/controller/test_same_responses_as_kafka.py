@@ -45,7 +45,7 @@ class Kafka:
 
     def leadership(self, name: str) -> tuple[int, int, tuple[int, ...]]:
         """Return leader, leader epoch and ISR of the topic's only partition."""
-        time.sleep(0.3)  # The real broker sends the response. Until then, it must have applied the last change.
+        time.sleep(0.3)  # The real broker must apply the last change before it responds.
         [topic] = self._broker.request(request("Metadata", 12, topics=[{"name": name}])).topics
         [partition] = topic.partitions
         return partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)
@@ -178,7 +178,7 @@ class Scenario:
     def propose(self, leader: int, *isr: int, member_epochs: dict[int, int] | None = None, **fields: Any) -> None:
         """Propose an ISR.
 
-        :param member_epochs: broker epochs of the ISR's members, by default `broker_epochs`; -1 for other members.
+        :param member_epochs: broker epochs by number, by default `broker_epochs`. Members without one have -1.
         """
         epochs = self.broker_epochs if member_epochs is None else member_epochs
         members = [{"broker_id": self._id(number), "broker_epoch": epochs.get(number, -1)} for number in isr]

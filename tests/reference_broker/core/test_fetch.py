@@ -47,7 +47,10 @@ def test_the_first_batch_is_returned_whatever_its_size(broker):
 
 
 def fetch_in_separate_topics(broker, *requested):
-    """Fetch (topic, partition) pairs, each in its own topic element. Return those of each element of the response."""
+    """Fetch (topic, partition) pairs, each in its own topic element.
+
+    Return topic and partitions of each topic element of the response.
+    """
     topics = [fetch_fields(0, topic, partition)["topics"][0] for topic, partition in requested]
     responses = broker.request("Fetch", 12, **{**fetch_fields(0), "topics": topics}).responses
     return [(topic.topic, [partition.partition_index for partition in topic.partitions]) for topic in responses]

@@ -64,7 +64,7 @@ class ScriptedLifecycle:
         self.sent_at_ms.append(now.monotonic_ms)
 
     def respond(self, response):
-        """Pass a response to the pending request to the broker; None is a failed request. Return the request."""
+        """Pass the response of the pending request to the broker, or None if the request failed. Return the request."""
         request, self.pending = self.pending, None
         assert request is not None, "no request is pending"
         self._on_response(response, self.now)

@@ -124,7 +124,7 @@ def test_log_starts_at_its_snapshot():
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
 def test_installed_snapshot_replaces_the_log(epochs):
-    """Even a log with a newer epoch is replaced. Its records are not committed, because the snapshot lacks them."""
+    """Even a log with a newer epoch is replaced: the snapshot lacks its records, so they are not committed."""
     disk = MemoryDisk()
     log = open_log(disk, epochs)
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)

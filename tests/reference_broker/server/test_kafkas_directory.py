@@ -99,7 +99,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(request: pytest.FixtureRequest, kafkas_directory: Path, tmp_path: Path) -> Iterator[Any]:
     """Yield a broker that runs on a copy of Kafka's directory, and the stored batches.
 
-    If Kafka crashed, the directory has no clean shutdown file, and the broker recovers its logs.
+    The case `crashed` has no clean shutdown file, so the broker recovers its logs.
     """
     data = shutil.copytree(kafkas_directory, tmp_path / "data")
     if request.param == "crashed":
