@@ -17,13 +17,15 @@ from conformance.applicability import reason_not_applicable
 from conformance.concurrent.replay import judged_trial
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.targets import starts_nodes
+from conformance.trial.moves import Begin, StartBroker
 from conformance.trial.saved import SavedTrial
 from conformance.trial.trial import Trial
 from conformance.trial.workloads import Tail
 from fixtures.disk.kinds import DiskKind
-from fixtures.faults import Timed
+from fixtures.faults import AnyFault, Timed
+from fixtures.faults.fault import missing_capability
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import reasons_for_lacking
+from fixtures.targets.target import Capability, Target, reasons_for_lacking
 from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
@@ -95,8 +97,7 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
     from chaos.simulation.work import ENDLESS
 
     for timed in trial.schedule:
-        if not timed.fault.is_simulated:
-            raise TrialNotApplicableError(f"the simulation has no fault {timed.fault!r}; name a target of processes")
+        _check_simulated(timed.fault)
     _check_properties(trial)
     known, unknown = _known_properties(trial)
     try:
@@ -122,6 +123,11 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
             *(f"property without effect: the reference broker has no {name}" for name in unknown),
         ),
     )
+
+
+def _check_simulated(fault: AnyFault) -> None:
+    if not fault.is_simulated:
+        raise TrialNotApplicableError(f"the simulation has no fault {fault!r}; name a target of processes")
 
 
 def _check_properties(trial: Trial) -> None:
@@ -226,6 +232,7 @@ def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
     )
     if lacking:
         raise TrialNotApplicableError(f"{target} cannot run {trial.requirement}: {lacking}")
+    _check_capabilities(trial, target, cluster)
     result = judged_trial(trial, cluster, run_dir)
     return Replayed(
         target,
@@ -235,6 +242,19 @@ def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
         (result.reason,) if result.verdict is Verdict.UNKNOWN else (),
         notes=tuple(_own_settings(trial, target)),
     )
+
+
+def _check_capabilities(trial: Trial, name: str, target: Target) -> None:
+    """Raise `TrialNotApplicableError` if a target cannot create the topic, or cannot make one of the moves."""
+    if reason := missing_capability(target, Capability.TOPIC_ADMIN):
+        raise TrialNotApplicableError(f"{name} cannot create the topic of the trial: {reason}")
+    for move in trial.moves:
+        if isinstance(move, Begin) and name == SIMULATION:
+            _check_simulated(move.fault)
+        if isinstance(move, Begin) and (reason := move.fault.missing(target)):
+            raise TrialNotApplicableError(f"{name} cannot inject {move.fault!r}: {reason}")
+        if isinstance(move, StartBroker) and (reason := missing_capability(target, Capability.PROCESS_CONTROL)):
+            raise TrialNotApplicableError(f"{name} cannot start a broker that joins: {reason}")
 
 
 def _check_phases(trial: Trial) -> None:

@@ -30,6 +30,7 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
     saved = load_trial(file)
     now = datetime.now().astimezone()
     kind = target.partition(":")[0]
+    is_new = out is None or not out.exists()
     run_dir = make_run_directory(out or REPLAYS / f"{now:%Y%m%dT%H%M%S-%f}-{kind}", now=now, seed=0)
     try:
         with interruptible():
@@ -38,7 +39,8 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
         print_error("interrupted")
         return ExitCode.INTERRUPTED
     finally:
-        _remove_empty(run_dir)
+        if is_new:
+            _remove_empty(run_dir)
     if as_json:
         print(json.dumps(_as_json(replayed)))  # noqa: T201  the command's output
     else:

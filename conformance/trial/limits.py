@@ -53,12 +53,35 @@ _CHOICES: Final[Mapping[str, Collection[str]]] = {
 }
 _REPEATED: Final = ("times", "batches", "copies")
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
+_ROLES: Final = frozenset({"broker", "controller"})
+_INTERNAL_TOPICS: Final = frozenset(
+    {"__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state"}
+)
+_PROPERTIES_OF_TARGET: Final = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "controller.listener.names",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "process.roles",
+    }
+)
+"""Broker properties of which every node needs its own value, or which must fit its addresses."""
 
 
 def check_limits(trial: Trial) -> None:
     """Raise `NotAValueError` for the first value that no run can use."""
     for at, name, value in _values(trial, "trial"):
         _check_value(at, name, value)
+    _check_roles(trial)
     _check_topics(trial)
     _check_properties(trial)
     _check_work(trial)
@@ -84,26 +107,48 @@ def _check_value(at: str, name: str, value: object) -> None:
         raise NotAValueError(f"{at} has {len(value)} elements, at most {_LENGTH_MAX.get(name, STEPS_MAX)} are accepted")
 
 
+def _check_roles(trial: Trial) -> None:
+    nodes = Counter(node for node, _ in trial.cluster.roles)
+    for number, (node, text) in enumerate(trial.cluster.roles):
+        at = f"trial.cluster.roles[{number}]"
+        if nodes[node] > 1:
+            raise NotAValueError(f"{at}: node {node} has other roles, too")
+        if not set(text.split(",")) <= _ROLES:
+            raise NotAValueError(f"{at}: {printed(text)} is not broker, controller or both, separated by a comma")
+    if not any("controller" in text for text in _roles(trial).values()):
+        raise NotAValueError("trial.cluster.roles: a cluster has at least one controller")
+
+
+def _roles(trial: Trial) -> dict[int, str]:
+    """Return `process.roles` of each node, with the additional nodes that only `roles` has."""
+    return dict.fromkeys(range(1, trial.cluster.nodes + 1), "broker,controller") | dict(trial.cluster.roles)
+
+
 def _check_topics(trial: Trial) -> None:
     if not trial.topics:
         raise NotAValueError("trial.topics: a trial has at least one topic")
-    names = Counter(topic.name for topic in trial.topics)
-    roles = dict.fromkeys(range(1, trial.cluster.nodes + 1), "broker") | dict(trial.cluster.roles)
-    brokers = sum("broker" in role for role in roles.values())
+    names = Counter(topic.name.replace(".", "_") for topic in trial.topics)
+    brokers = sum("broker" in role for role in _roles(trial).values())
     for number, topic in enumerate(trial.topics):
         at = f"trial.topics[{number}]"
         if not is_legal_name(topic.name):
             raise NotAValueError(f"{at}.name: {printed(topic.name)} is not a topic name")
-        if names[topic.name] > 1:
-            raise NotAValueError(f"{at}.name: {printed(topic.name)} is the name of another topic, too")
+        if topic.name in _INTERNAL_TOPICS:
+            raise NotAValueError(f"{at}.name: {printed(topic.name)} is an internal topic")
+        if names[topic.name.replace(".", "_")] > 1:
+            raise NotAValueError(
+                f"{at}.name: {printed(topic.name)} is the name of another topic, too, or differs only in . and _"
+            )
         if topic.replication_factor > brokers:
             raise NotAValueError(f"{at}.replication_factor is {topic.replication_factor}; there are {brokers} brokers")
 
 
 def _check_properties(trial: Trial) -> None:
-    """Reject control characters in broker properties, which become lines of a file."""
+    """Reject properties that the target sets, and control characters, because properties become lines of a file."""
     restarts = (timed.fault for timed in trial.schedule if isinstance(timed.fault, RestartWith))
     for name, value in (*trial.cluster.properties, *((fault.name, fault.value) for fault in restarts)):
+        if name.strip() in _PROPERTIES_OF_TARGET:
+            raise NotAValueError(f"broker property {printed(name)}: its value is set by the target")
         if _CONTROL_CHARACTER.search(name + value):
             raise NotAValueError(f"broker property {printed(name)}: {printed(value)} has a control character")
 

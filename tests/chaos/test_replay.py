@@ -176,6 +176,12 @@ def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
             "the topic a, which the trial deletes",
         ),
         (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
+        (replace(OF_REQUIREMENT, requirement=""), "librdkafka-mock", "cannot create the topic"),
+        (
+            replace(OF_REQUIREMENT, requirement="", moves=(Begin(StaleCopy(Role.FIRST_REPLICA)),)),
+            "simulation",
+            "the simulation has no fault StaleCopy",
+        ),
         (replace(OF_REQUIREMENT, schedule=(Timed(0, Kill(1)),)), "simulation", "has a schedule"),
         (replace(OF_REQUIREMENT, clients=(OneByOne(),)), "simulation", "has clients without phases"),
         (

@@ -71,9 +71,9 @@ def test_a_file_that_cannot_be_read_is_reported_in_one_line_with_exit_code_4(tmp
         ),
         (document(Trial(topics=(Topic(properties=(("segment.ms", "x"),)),)), {}), "simulation", "rejects segment.ms=x"),
         (
-            document(Trial(cluster=ClusterSettings(properties=(("node.id", "x"),))), {}),
+            document(Trial(cluster=ClusterSettings(properties=(("log.segment.bytes", "x"),))), {}),
             "simulation",
-            "rejects node.id=x",
+            "rejects log.segment.bytes=x",
         ),
         (document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}), "simulation", "StaleCopy"),
         (document(Trial(), {}), "nonsense", "nonsense"),
@@ -87,6 +87,15 @@ def test_a_trial_that_cannot_run_is_reported_in_one_line_with_exit_code_4(
     assert reason in error
     assert error.count("\n") == 1
     assert not list(tmp_path.glob(".kafkatrial/replays/*"))
+
+
+def test_only_a_new_directory_is_removed_if_nothing_ran(saved, tmp_path):
+    file = saved(document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}))
+    (tmp_path / "existing").mkdir()
+    for out in ("existing", "new"):
+        assert exit_code(["replay", file, "--target", "simulation", "--out", out]) == ExitCode.USAGE
+    assert (tmp_path / "existing").is_dir()
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_cluster_that_does_not_respond_is_reported_in_one_line_with_exit_code_3(saved, capsys):
