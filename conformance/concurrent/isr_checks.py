@@ -1,6 +1,7 @@
 """History checks of the ISR (KIP-497), and of the high watermark below min.insync.replicas (KIP-966)."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, unknown, violation
 from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHistory, topic_histories
@@ -73,7 +74,7 @@ def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
 
     def check(history: History) -> Sequence[HistoryFinding]:
         found, rejected = [], 0
-        for topic, began_ns, ended_ns in _too_small(history, minimum):
+        for topic, began_ns, ended_ns, _ in _too_small(history, minimum):
             for row in _produce_operations(topic, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
                 if row["outcome"] == "ok" and row["complete_ns"] < ended_ns:
                     found.append(
@@ -98,7 +99,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 
     def check(history: History) -> Sequence[HistoryFinding]:
         found, checked = [], 0
-        for topic, began_ns, ended_ns in _too_small(history, minimum):
+        for topic, began_ns, ended_ns, healed_ns in _too_small(history, minimum):
             for row in _produce_operations(topic, acks=1, began_ns=began_ns, ended_ns=ended_ns):
                 offset = topic.offset_of(row["op_id"])
                 if row["outcome"] != "ok" or offset is None:
@@ -121,7 +122,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
                     for state in marks
                     if state["answered_ns"] < ended_ns and state["high_watermark"] > offset
                 ][:1]
-                later = [state for state in marks if state["asked_ns"] >= ended_ns]
+                later = [state for state in marks if state["asked_ns"] >= healed_ns]
                 if later and all(state["high_watermark"] <= offset for state in marks):
                     found.append(violation(topic.name, f"offset {offset} did not become visible when the ISR grew"))
         return found or ([] if checked else [unknown("no high watermark was requested while the ISR was too small")])
@@ -129,12 +130,15 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
     return check
 
 
-def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
-    """Yield for each topic at most one interval in which the ISR of partition 0 was too small.
+def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int, int]]:
+    """Yield at most one interval of each topic in which the ISR of partition 0 was too small, and the end of the cause.
 
-    It begins with a response that shows the small ISR, and ends when the first of the cuts in force heals. An interval
-    in which another cut begins is left out: until that cut, the follower may be out of the ISR only because it is slow,
-    and may rejoin it unobserved.
+    The interval begins with a response that shows the small ISR. Its cause ends when the first of the cuts in force
+    heals. That time is recorded after the followers are connected again, and metadata may lag behind the leader.
+    Therefore the interval ends with the last response but one before it that shows the small ISR.
+
+    An interval in which another cut begins is left out: until that cut, the follower may be out of the ISR only because
+    it is slow, and may rejoin it unobserved.
     """
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))
@@ -142,7 +146,10 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
             heals = [cut.heal_ns for cut in cuts if cut.covers(view.requested_ns)]
             is_small = 0 < len(view.isr) < minimum
             if is_small and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
-                yield topic, view.received_ns, min(heals)
+                healed_ns = min(heals)
+                later = [each for each in topic.partition_views() if view.received_ns < each.requested_ns < healed_ns]
+                small = list(takewhile(lambda each: 0 < len(each.isr) < minimum, later))
+                yield topic, view.received_ns, small[-2].requested_ns if small[1:] else view.received_ns, healed_ns
                 break
 
 

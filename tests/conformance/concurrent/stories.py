@@ -120,6 +120,8 @@ def followers_cut_off():
     story.produce(9.5, 9.6, 4, None, "NOT_ENOUGH_REPLICAS", outcome="fail")
     story.produce(9.7, 9.8, 5, 3, acks=1)
     story.end(10, 2)
+    for at in (11, 12):
+        story.metadata(at, 1, 0, (1,))
     for at in (1.2, 9, 12):
         story.metadata(at, 1, 0, (1, 2, 3), partition=1)
     story.metadata(14, 1, 0, (1, 2, 3))

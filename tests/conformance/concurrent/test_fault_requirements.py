@@ -285,6 +285,16 @@ def test_a_planted_change_is_a_violation(row, plant, message):
     assert all(each.topic == "t" for each in found)
 
 
+def test_the_isr_may_have_grown_shortly_before_the_end_of_the_cut_is_recorded():
+    """The followers are back at 12.1 s, and the cut is recorded until 13 s. Metadata of 12 s may be outdated already."""
+    story = stories.followers_cut_off()
+    story.end(12.5, 4)
+    story.produce(12.6, 12.7, 9, 4)
+    waits = BY_ID["replication/high-watermark-waits-for-min-isr"]
+    enforced = BY_ID["produce/min-insync-replicas-is-enforced"]
+    assert [found.text for row in (waits, enforced) for found in findings(row, story)] == []
+
+
 def test_a_slow_follower_may_return_until_its_own_link_is_cut():
     """Node 3 leaves the ISR at 5.0 s and is back before its link is cut at 6 s, so offset 2 is visible by 5.5 s."""
     story = stories.followers_cut_off()
