@@ -131,7 +131,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int, int]]:
-    """Yield at most one interval of each topic in which the ISR of partition 0 was too small, and the end of the cause.
+    """Yield at most one interval of each topic in which the ISR of partition 0 was too small, and when its cause ended.
 
     The interval begins with a response that shows the small ISR. Its cause ends when the first of the cuts in force
     heals. That time is recorded after the followers are connected again, and metadata may lag behind the leader.
