@@ -47,6 +47,7 @@ from linearizability.shards.suspects import RelatedRows, Suspects, add_related, 
 
 _SUMMARISED: Final = ("operations", "states", "offsets", "inputs", "assignments")
 _TASK_ROWS: Final = 500_000
+"""The approximate number of rows that one task summarises."""
 
 
 def judge_in_shards(history: History, run: Run) -> Judgement:
@@ -130,14 +131,14 @@ def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequenc
             suspects[number] = all_suspects(scan.suspects for scan in own)
         else:
             yield JudgeCut(layout, number, context, None, True, adopted[number])
-    harmed = [
+    rescans = [
         SuspectsOfPart(layout, number, context, part, outside)
         for number in suspects
         for edges in [[scan.edge for scan in scans[number]]]
         for part, (edge, outside) in enumerate(zip(edges, outsides(edges), strict=True))
         if not is_harmless(edge, outside)
     ]
-    for task, more in zip(harmed, run(harmed), strict=True):
+    for task, more in zip(rescans, run(rescans), strict=True):
         suspects[task.shard] = all_suspects([suspects[task.shard], more])
     for number, found in suspects.items():
         newest, at = max(scan.edge.newest for scan in scans[number])
