@@ -2,7 +2,7 @@
 
 A Kafka history is checked for anomalies. If the caller names a model, the history is checked for linearizability
 instead. The history of another object is always checked against a model. A log of porcupine's tests has a default
-model, which its form determines. For every other form of such a history the caller must name the model.
+model. For any other history of another object, the caller must name the model.
 """
 
 from collections.abc import Callable, Sequence

@@ -131,7 +131,7 @@ def test_keys_are_partitions(tmp_path):
         ),
         ("0 maybe poll [[:poll]]", "line 5: an operation has a type (invoke, ok, fail, info) and an f"),
         ("-1 invoke poll [[:poll]]", "line 5: process is -1, neither a number nor a nemesis"),
-        ("0 invoke send [[:send 1 20]]", "line 5: sends 20 to key 1, as line 1 does; a key is sent a value once"),
+        ("0 invoke send [[:send 1 20]]", "line 5: sends 20 to key 1, as line 1 does; a value is sent to a key"),
         ("0 invoke send [[:send 1 x]]", "line 5: value is x, not an integer of 64 bits"),
         ("0 invoke poll [[:drain]]", "line 5: not a micro-operation [send key value] or [poll]: ('drain',)"),
         (
