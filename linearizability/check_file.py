@@ -93,7 +93,7 @@ def _judge_log(path: Path, form: Form, named: NamedModel | None, budget: Budget 
         try:
             events = as_calls_of(events, named)
         except ValueError as error:
-            raise NotARunError(f"{path}: {form.value}, and of another object: {error}") from None
+            raise NotARunError(f"{path}: {form.value}, but the model is of another object: {error}") from None
     return _judge_operations(path, form, events, (named or MODELS[own]).make(), budget)
 
 

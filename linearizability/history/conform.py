@@ -54,7 +54,7 @@ def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> Non
     elif footer.num_rows > bytes_held * ROWS_PER_BYTE_MAX:
         what = f"claims {footer.num_rows} rows, more than {bytes_held} bytes can hold"
     elif values is not None:
-        what = f"claims a column of {values} values in a row group of another number of rows"
+        what = f"claims {values} values of a column in a row group with another number of rows"
     else:
         return
     raise HistoryError(f"{path}: not a readable Parquet file: its footer {what}")

@@ -154,14 +154,14 @@ def check_columns(piece: Piece) -> None:
     for column in COLUMNS[piece.name]:
         values = piece[column.name]
         if column.required and values.null_count:
-            piece.reject_where(pc.is_null(values), column.name, "it may not be")
+            piece.reject_where(pc.is_null(values), column.name, "null is not allowed")
         if pa.types.is_string(column.type):
             piece.check_text(column.name)
         if column.values is not None:
             foreign = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=pa.array(column.values))))
             piece.reject_where(foreign, column.name, f"known are {', '.join(column.values)}")
         if column.minimum is not None:
-            rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
+            rule = f"it is never below {column.minimum}" + (", except -1 for unknown" if column.unknown == -1 else "")
             piece.reject_where(pc.less(values, column.minimum), column.name, rule)
             if pa.types.is_int64(column.type):
                 rule = f"it is never above {column.maximum}"

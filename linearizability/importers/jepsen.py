@@ -328,7 +328,7 @@ class _Importer:
 
     def _places(self, call: Call, keys: Any) -> list[Place]:
         if keys is not None and not isinstance(keys, list | tuple):
-            raise bad_line(self._path, call.line, f"{call.f} of {shown(keys)}, not of keys")
+            raise bad_line(self._path, call.line, f"{call.f} has the value {shown(keys)}, not a list of keys")
         return [_place(key) for key in _sequence(keys)]
 
     @staticmethod

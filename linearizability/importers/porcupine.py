@@ -62,7 +62,7 @@ def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Patter
             continue
         line = parse(text)
         if line is None:
-            raise bad_line(path, number, f"not a line of such a log: {shown(text)}")
+            raise bad_line(path, number, f"not a line of a log of this form: {shown(text)}")
         process, kind, value = line.process, line.kind, line.output
         if kind is EventKind.INVOKE and process in running:
             raise bad_line(path, number, f"process {process} invokes, but its previous operation has not completed")

@@ -45,8 +45,8 @@ class PartScan:
     """Whether the part shows that the sieve is not valid for the log."""
     first_not_served_ns: int
     not_served_ns: Int64s
-    walks: bool
-    """Whether some consumer did not continue at its last position."""
+    has_broken_walks: bool
+    """Whether a poll of some consumer did not begin where its previous poll ended."""
     crossing: Mapping[int, tuple[int, int]]
     """Per read that extends beyond the part, the first and the last `seq` of its records in the part."""
 
@@ -256,8 +256,8 @@ class JudgeCut(ShardTask):
 
     suspects: Suspects | None
     """None means that the whole log is judged."""
-    walks: bool
-    """Whether some consumer did not continue at its last position."""
+    has_broken_walks: bool
+    """As in `PartScan`."""
     adopted: frozenset[Key]
     """Sends without an acknowledged offset whose value was read in some part (`Edge.adopted`)."""
 
@@ -267,7 +267,7 @@ class JudgeCut(ShardTask):
         small = {name: files.small(name) for name in tables.SMALL}
         walks = Walks(small["positions"])
         records = pa.concat_tables(self._records(files, walks))
-        if not records.num_rows and not self.walks and self.suspects is not None:
+        if not records.num_rows and not self.has_broken_walks and self.suspects is not None:
             small["positions"] = walks.of([])
         return self.judged(records, small)
 
@@ -312,7 +312,7 @@ def first_reads_of(task: ShardTask) -> dict[int, int]:
     return rows.first_reads(operations, task.context)
 
 
-def one_log(scans: Iterable[PartScan]) -> bool:
+def can_judge_suspects_alone(scans: Iterable[PartScan]) -> bool:
     """Whether it is enough to judge the suspects in the parts of a log, instead of the whole log."""
     all_scans = list(scans)
     adopted = [key for scan in all_scans for key in scan.edge.adopted]

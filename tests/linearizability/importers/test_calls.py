@@ -110,7 +110,7 @@ def test_log_of_porcupine_with_another_model(verdict_of):
     assert verdict_of(without_cas.replace(":read\t4", ":read\t3"), "register") is Verdict.OK
     assert verdict_of(STORE, "key-value") is Verdict.OK
     with pytest.raises(
-        NotARunError, match=r"against etcd.*, and of another object: no such operation: 'cas'; known are"
+        NotARunError, match=r"against etcd.*, but the model is of another object: no such operation: 'cas'; known are"
     ):
         verdict_of(REGISTER, "register")
 

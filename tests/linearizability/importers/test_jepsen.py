@@ -148,7 +148,10 @@ def test_keys_are_partitions(tmp_path):
             "0 invoke send [[:send 1 50]]\n0 ok send [[:send 2 [0 50]]]",
             "line 6: completes ['send', 2, (0, 50)], but inv",
         ),
-        ("0 invoke assign 7 :seek-to-beginning? true\n0 ok assign 7", "line 5: assign of 7, not of keys"),
+        (
+            "0 invoke assign 7 :seek-to-beginning? true\n0 ok assign 7",
+            "line 5: assign has the value 7, not a list of keys",
+        ),
         ("0 invoke poll [[:poll]", "line 5: } does not close the [ of line 5"),
         ("0 invoke poll [[:poll]] {", "line 5: the file ends before this { does"),
         ("0 invoke poll [[:poll]] :a", "line 5: a map whose last key has no value"),
