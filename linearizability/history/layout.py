@@ -57,7 +57,7 @@ def journal_files(history_dir: Path, name: str) -> list[Path]:
 
 
 def table_files(history_dir: Path, name: str) -> list[Path]:
-    """Return the closed files of a table that count, in the order they were written.
+    """Return the files of a table that count, in the order they were written.
 
     Raises HistoryError for something else in the place of a table.
     """
