@@ -1,11 +1,11 @@
 """Cache directory of the user, and verification of the files built into it before they are executed.
 
-A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. So its
-hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of a file, or of each
-file in a directory, in `NAME.sha256` beside it. Before each use the files are compared with that record. A file is
-rejected if the file, its record or their directory is a symbolic link, belongs to a user other than this one and root,
-or can be written by a group or by every user. The permission of others to write is removed when a file is moved into
-the cache, so that the umask does not matter.
+A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. Its hash
+cannot be committed to the repository, as that of a downloaded jar can. Instead, the build records the SHA-256 of a
+file, or of each file in a directory, in `NAME.sha256` beside it. Before each use the files are compared with that
+record. A file is rejected if the file, its record or their directory is a symbolic link, belongs to a user other than
+this one and root, or can be written by a group or by every user. When a file is moved into the cache, others lose the
+permission to write it, so that the umask does not matter.
 """
 
 import fcntl

@@ -1,10 +1,10 @@
 """Local engine that judges a history on this machine.
 
 If a history has fewer than `LARGE_ROWS` records, its topic partitions are judged one after another in this process.
-`records` and `positions` are read once into compact arrays (about 50 bytes a record, `anomalies.gather`); memory also
-holds the working set of one shard at a time. The tables of a larger history are sorted once by topic partition and
-judged by several processes, each of which holds a part (`shards`). A history that breaks a rule of the format is
-rejected before it is judged.
+Memory holds `records` and `positions` as compact arrays (about 50 bytes a record, `anomalies.gather`), and the working
+set of one shard at a time. The tables of a larger history are sorted once by topic partition. Then several processes
+judge it, each of which holds one part in memory (`shards`). A history that breaks a rule of the format is rejected
+before it is judged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ from linearizability.shards.engine import judge_in_shards
 from linearizability.shards.running import Processes
 
 LARGE_ROWS: Final = 2_000_000
-"""The number of records from which worker processes and a sorted copy of the history save time."""
+"""The number of records from which it is faster to sort a history and judge it in worker processes."""
 
 
 def judge(run_dir: Path) -> Judgement:

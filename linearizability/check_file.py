@@ -2,7 +2,7 @@
 
 A Kafka history is checked for anomalies. If the caller names a model, the history is checked for linearizability
 instead. The history of another object is always checked against a model. A log of porcupine's tests has a default
-model, which its form determines. For every other form of such a history the caller must name the model.
+model. For any other history of another object, the caller must name the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ def _judge_log(path: Path, form: Form, named: NamedModel | None, budget: Budget 
         try:
             events = as_calls_of(events, named)
         except ValueError as error:
-            raise NotARunError(f"{path}: {form.value}, and of another object: {error}") from None
+            raise NotARunError(f"{path}: {form.value}, but the model is of another object: {error}") from None
     return _judge_operations(path, form, events, (named or MODELS[own]).make(), budget)
 
 

@@ -33,7 +33,7 @@ from linearizability.verify import Budget, SubhistoryVerdict, Verification, chec
 
 NOT_LINEARIZABLE: Final = "not-linearizable"
 EXPLANATION_STEPS: Final = 500_000
-"""The approximate number of steps for each part of an explanation (`explain`), at most: a few seconds."""
+"""The argument `steps` of `explain` for an explanation in a few seconds."""
 
 Place = tuple[str, str | None, int]
 """Topic, topic id, partition."""
@@ -171,7 +171,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
             excluded = excluded or f"topic {row['topic']} has several ids, and a commit or fetch of it has none"
         operations.append(_offset_operation(row, calls[row["op_id"]], key))
         if row["direction"] == "commit" and calls[row["op_id"]]["txn_seq"] is not None:
-            excluded = excluded or f"operation {row['op_id']} commits inside a transaction, which takes effect with it"
+            excluded = excluded or f"operation {row['op_id']} commits inside a transaction and takes effect with it"
         found[key] = operations, excluded
     return found
 

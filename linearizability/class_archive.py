@@ -1,9 +1,9 @@
 """Archives of the classes that a JVM loads (AppCDS, JEP 350), so that it need not read them from jars and verify them.
 
 An archive is made once: a JVM that has run the program writes the archive on exit, for later JVMs with this program.
-It is in the user's cache, and belongs to one Java and one set of jars. A missing or changed archive is not passed to a
-JVM. A JVM ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing
-else changes.
+The archive is in the user's cache, and belongs to one Java and one set of jars. It is not passed to a JVM if it is
+missing or was changed. A JVM ignores an archive that does not fit its class path. Without an archive, a JVM starts more
+slowly; nothing else changes.
 """
 
 import hashlib

@@ -18,12 +18,14 @@ Place = tuple[int, int]
 """A configuration of the frontier search, and the set of unknown operations that it has used, each packed in an int."""
 
 PATHS_MAX = 10
+"""The maximum number of partial linearizations of an explanation."""
 EVENTS_EXPLAINED_MAX = 4_000
 """The maximum number of events that a partial linearization covers.
 
 They are the invocations and completions just before the completion of the blocked operation.
 """
 STEPS_PER_EVENT = 30
+"""The number of steps per event that the search for partial linearizations may always take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ class Explanation:
     """The evidence that one subhistory is not linearizable.
 
     `blocked` is the operation with the earliest completion that cannot be placed. `partial_linearizations` are the
-    longest ones, one for each state, at most ten; none if the budget was used up first. The `shrunk` operations are a
-    violation by themselves, regardless of the others. `minimal` is true if each of them is needed.
+    longest ones, one for each state, at most `PATHS_MAX`. There are none if the search for them used up its steps. The
+    `shrunk` operations are a violation by themselves, regardless of the other operations. `minimal` is true if each of
+    them is needed.
     """
 
     blocked: Operation

@@ -44,8 +44,8 @@ class Difference:
 class Finding:
     """The verdict and its reasons. An empty field is unknown or does not apply.
 
-    A check sets the verdict, and the fields from `reason` on that apply. The engine adds the requirement, its level,
-    the target, the expectation, the duration, and how to reproduce the violation.
+    A check sets the verdict and its reasons. The engine adds the requirement, its level, the target, the expectation,
+    the duration, and how to reproduce the violation.
     """
 
     requirement: str = ""

@@ -91,7 +91,10 @@ class Model:
         return states
 
     def next_states(self, state: State, given: Any, output: Any, *, pure: bool) -> tuple[State, ...]:
-        """Return the states after the operation; none if the operation is rejected in this state."""
+        """Return the states after the operation; none if the operation is rejected in this state.
+
+        :param pure: whether the model declares the operation pure. Then the state must not change.
+        """
         try:
             result = self.step(state, given, output)
             if result.__class__ is Rejected:

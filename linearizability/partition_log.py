@@ -5,8 +5,8 @@ after faults; this check decides only whether a valid order exists. It does not 
 if the topic has retention or compaction, or if any operation of the run may have deleted a topic or records. For a
 transaction that is not known to be committed it does not check whether read_committed reads returned its records.
 
-It raises HistoryError, instead of judging, for a log with tombstones and for a log of a topic that was created again.
-If no record has the topic's id, it also does so for a log that was used after its topic may have been deleted.
+Some logs are not judged but raise HistoryError: a log with tombstones, a log of a topic that was created again, and, if
+no record has the topic's id, a log that was used after its topic may have been deleted.
 """
 
 from collections.abc import Sequence

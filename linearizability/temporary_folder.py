@@ -1,9 +1,9 @@
 """Temporary folder that is removed even if the process that created it is killed.
 
-The process holds a lock on the folder while it runs (`flock`). The kernel releases the lock however the process ends,
-and a process in another pid namespace can test the lock too. When a later process creates its first folder, it removes
-all folders of this user that are neither locked nor kept. No pids are compared, so a reused pid cannot keep or remove a
-folder.
+The process holds a lock on the folder while it runs (`flock`). The kernel releases the lock however the process ends.
+When a later process creates its first folder, it removes all folders of this user that are neither locked nor kept. It
+tests the locks and compares no pids. Therefore it also works for processes of another pid namespace, and a reused pid
+cannot keep or remove a folder.
 """
 
 import fcntl

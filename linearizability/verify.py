@@ -9,8 +9,8 @@
         print(verification.explain().text())
 
 Each subhistory has its own verdict: ok, violation, or unknown with a reason. An undecided subhistory is unknown, never
-ok or a violation, however small the budget is. Subhistories take turns, and turns double in length. So an easy
-subhistory is decided before a hard one has used up the budget.
+ok or a violation, however small the budget is. Subhistories take turns, and each round of turns is twice as long as the
+round before. Therefore easy subhistories are decided before a hard one has used up the budget.
 
 A check exceeds its budget of steps by at most one configuration, and its budgets of time and memory by at most one
 piece of an engine's work, which takes about twenty milliseconds. Memory is an estimate of what the searches store.
@@ -33,8 +33,10 @@ Clock = Callable[[], int]
 
 BOTH = (EngineName.FRONTIER, EngineName.DEPTH_FIRST)
 PIECE_NS = 20_000_000
+"""The intended duration of a piece of an engine's work. The budgets are checked after each piece."""
 PIECE_STEPS_MAX = 1 << 16
 FIRST_TURN_STEPS = 256
+"""The length of the first turn of each subhistory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Self
 class Accompaniment(ABC):
     """Context manager that does some work in a thread. It is entered when a run begins, and left when its history ends.
 
-    :param caught: errors that are raised again at the end of the context, unless another error ended it.
+    :param caught: type of the errors of `follow` that the end of the context raises, unless another error ended it.
     :ivar ended: set when the history has ended.
     """
 

@@ -1,7 +1,7 @@
 """Buffer of a table's rows (single rows and blocks of columns), which a flush converts into one Arrow table.
 
-The caller of a recorder waits while its rows are buffered. So the work per row is minimal: tuples instead of
-dataclasses, and one value for a constant column. The flusher converts rows into columns.
+The recorder creates `Rows` and `Block`s in its caller's thread. There the work per row is minimal: tuples instead of
+dataclasses, and one value for a constant column. The flusher's thread converts rows into columns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -14,16 +14,17 @@ from linearizability.history.schema import COLUMNS, SCHEMAS
 ROWS_PER_BYTE_MAX: Final = 10_000
 """The maximum number of rows per byte of a file.
 
-Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most a few hundred.
+A real table has at most a few hundred, even with delta encoding and zstd: its rows differ in op_id, fault_id or time.
 """
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
 """The maximum size of the texts of one column in a batch of rows."""
 _RESERVED_BYTES_MAX: Final = 64 * 2**20
+"""The memory that Arrow may reserve for one slice in `_decoded`, approximately."""
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()
 }
-"""The values for unknown, by table and column."""
+"""The value that means unknown, by table and column; columns without such a value are absent."""
 
 
 def check_schema(name: str, path: Path, found: pa.Schema) -> None:
@@ -42,7 +43,7 @@ def check_schema(name: str, path: Path, found: pa.Schema) -> None:
 def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> None:
     """Raise HistoryError if a footer's number of rows contradicts itself or is impossible for the file's size.
 
-    Work is planned by this number, before a row is read.
+    Callers divide the work by this number before they read a row.
     """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     in_groups = sum(group.num_rows for group in groups)
@@ -53,7 +54,7 @@ def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> Non
     elif footer.num_rows > bytes_held * ROWS_PER_BYTE_MAX:
         what = f"claims {footer.num_rows} rows, more than {bytes_held} bytes can hold"
     elif values is not None:
-        what = f"claims a column of {values} values in a row group of another number of rows"
+        what = f"claims {values} values of a column in a row group with another number of rows"
     else:
         return
     raise HistoryError(f"{path}: not a readable Parquet file: its footer {what}")
@@ -68,16 +69,16 @@ def check_text_bytes(name: str, path: Path, table: pa.Table, first_row: int) -> 
         size = sum(int(pc.sum(each.cast(pa.int64())).as_py() or 0) for each in lengths)
         if size > BATCH_TEXT_BYTES_MAX:
             where = f"{path}: table {name}, rows {first_row} to {first_row + len(column) - 1}: column {field.name}"
-            raise HistoryError(f"{where}: {size} bytes of text; {len(column)} rows may have {BATCH_TEXT_BYTES_MAX}")
+            raise HistoryError(f"{where}: {size} bytes of text; at most {BATCH_TEXT_BYTES_MAX} are accepted")
 
 
 def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:
-    """Whether a file needs no conversion. The order of columns and further columns do not matter."""
+    """Whether a file's columns have the types of `schema`. Their order and columns beyond the format do not matter."""
     return all(found.field(wanted.name).type == wanted.type for wanted in schema)
 
 
 def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
-    """Return the rows with exactly the types of the format; `first_row` is the place of the first one in its file.
+    """Return the rows with exactly the types of the format; `first_row` is the number of the first one in its file.
 
     Raises HistoryError for a value that does not fit.
     """

@@ -17,5 +17,5 @@ class HistoryNotWrittenError(HistoryError):
 
 
 def one_line(error: Exception) -> str:
-    """Return the text of a foreign error, without its line breaks."""
+    """Return the text of another library's error, without its line breaks."""
     return " ".join(str(error).split())

@@ -24,8 +24,8 @@ def check_regular(path: Path) -> int:
     try:
         status = path.stat()
     except OSError as error:
-        dangling = "a link to a file that does not exist" if path.is_symlink() else error.strerror
-        raise HistoryError(f"{path}: {dangling}") from None
+        reason = "a link to a file that does not exist" if path.is_symlink() else error.strerror
+        raise HistoryError(f"{path}: {reason}") from None
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for has_kind, name in _KINDS if has_kind(status.st_mode)), "an unknown kind of file")
         raise HistoryError(f"{path}: {kind}, not a regular file")

@@ -1,9 +1,10 @@
 """Follower of a history that is being written: it returns each row once, in the order of its table.
 
-A writer's flushes are closed, numbered files; at the end it merges the files of a table into one, in their order
-(`layout`, `compaction`). So a position in a table is a number of rows, which stays valid when the files are merged.
-Each call returns complete flushes of all tables, so that the rows returned so far are a valid history. Unfinished
-operations are returned when they end, or when the writer is closed. If the writer is killed, they are never returned.
+A flush of the writer creates numbered files. At its end the writer merges the files of each table into one, in their
+order (`layout`, `compaction`). The follower stores its position in a table as a number of rows, because this number
+stays valid when the files are merged. Each `poll` returns whole flushes of all tables, so that the rows returned so far
+are a valid history. Unfinished operations are returned when they end, or when the writer is closed. If the writer is
+killed, they are never returned.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ from linearizability.history.schema import SCHEMAS
 class Follower:
     """Follower of one run directory, which need not exist yet. Not thread-safe.
 
-    :param seen: rows of each table that are known already and are not returned again.
+    :param seen: number of rows of each table that were returned before, for example by an earlier follower.
     """
 
     def __init__(self, run_dir: Path, seen: Mapping[str, int] | None = None) -> None:
@@ -62,10 +63,10 @@ class Follower:
     def _new_rows(self, name: str, last: str | None) -> Iterator[pa.Table]:
         """Yield a table's new rows up to the flush `last`, or all of them if `last` is None: the history has ended."""
         paths = layout.table_files(self._folder, name)
-        whole = paths == [layout.table_file(self._folder, name)]
-        if whole and last is not None:
+        is_merged = paths == [layout.table_file(self._folder, name)]
+        if is_merged and last is not None:
             raise _FilesChangedError
-        done, before = (0, 0) if whole else self._closed[name]
+        done, before = (0, 0) if is_merged else self._closed[name]
         fresh = False
         for path in paths[done:]:
             if last is not None and path.stem > last:
@@ -75,7 +76,7 @@ class Follower:
             if seen < rows:
                 yield _read(path, partial(pq.read_table, schema=SCHEMAS[name], partitioning=None)).slice(seen)
                 before, fresh = self._rows[name], True
-            elif not (whole or fresh):
+            elif not (is_merged or fresh):
                 done, before = done + 1, before + rows
                 self._closed[name] = done, before
 

@@ -1,18 +1,18 @@
 """File layout of a history, finished or not.
 
-A table is `history/NAME.parquet` or closed files `history/NAME/*.parquet`; if a foreign tool left both, both count. An
-absent table is empty; anything else in `history/` is derived and ignored.
+A table is the file `history/NAME.parquet` or the files `history/NAME/*.parquet`. If another tool wrote both, the table
+consists of both. An absent table is empty. Anything else in `history/` is derived and ignored.
 
 While our writer runs, and after it was killed, there is also `history/_journal/`. Then three rules apply:
 
 - Every flush has a number. Its files are renamed into place one by one: first those of the journal, then
   `NAME/NUMBER.parquet` for each table with rows, and last the file of `operations`, even if it has no rows. A flush
   without its `operations` file was cut short, and none of its files count.
-- `_journal/NAME-NUMBER.parquet` holds what had begun but not ended at that flush: operations (complete_ns null,
-  outcome info) with their sends, and faults (heal_ns null). A row counts unless the closed files have its operation
-  or fault.
+- `_journal/NAME-NUMBER.parquet` holds what had begun since the flush before and had not ended at this one: operations
+  (complete_ns null, outcome info) with their sends, and faults (heal_ns null). A row counts unless a flush has written
+  its operation or fault.
 - At the end each table, `operations` first, is rewritten as `NAME.parquet`, and then its folder is removed. With a
-  journal, the file takes precedence over the folder, and an `operations.parquet` means that every flush is complete.
+  journal, the file takes precedence over the folder, and an `operations.parquet` means that every flush is whole.
 
 A run that ended has no journal.
 """
@@ -57,7 +57,7 @@ def journal_files(history_dir: Path, name: str) -> list[Path]:
 
 
 def table_files(history_dir: Path, name: str) -> list[Path]:
-    """Return the closed files of a table that count, in the order they were written.
+    """Return the files of a table that count, in the order they were written.
 
     Raises HistoryError for something else in the place of a table.
     """
@@ -67,7 +67,7 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
     folder = history_dir / name
     if os.path.lexists(folder) and not folder.is_dir():
         raise HistoryError(
-            f"{folder}: neither a table's folder nor a link to one; a table in one file is {single.name}"
+            f"{folder}: neither a table's folder nor a link to one; name the file of a table {single.name}"
         )
     parts = _closed(folder)
     if not has_journal(history_dir):
@@ -85,14 +85,14 @@ def _files_of_spark_table(folder: Path) -> list[Path]:
     """
     files = _closed(folder)
     if not files and not (folder / "_SUCCESS").exists():
-        raise HistoryError(f"{folder}: a folder without Parquet files; a table without rows is left out")
+        raise HistoryError(f"{folder}: a folder without Parquet files; leave out a table without rows")
     return files
 
 
 def last_whole_flush(history_dir: Path) -> str | None:
-    """Return the number of the last whole flush, as in file names.
+    """Return the number of the last whole flush, with leading zeros as in file names.
 
-    It is empty if no flush was whole, and None if `operations.parquet` exists: then all flushes were whole.
+    Return an empty string if no flush was whole, and None if `operations.parquet` exists: then all flushes were whole.
     """
     if table_file(history_dir, "operations").exists():
         return None
@@ -100,5 +100,5 @@ def last_whole_flush(history_dir: Path) -> str | None:
 
 
 def _closed(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder; names that begin with a dot or an underscore are drafts."""
+    """Return the Parquet files of a folder without drafts, whose names begin with a dot or an underscore."""
     return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")

@@ -1,14 +1,14 @@
 """Encoding of a history as messages of a topic, which any program that reads Kafka and Arrow can decode.
 
 A run's messages have its `run_id` as key, so that they stay in order in one partition. The value is an Arrow IPC stream
-of one table's rows, in the table's order, with LZ4 buffers; the schema's metadata has:
+with some rows of one table, in the table's order, with LZ4 buffers. The metadata of its schema has:
 
 - `kafkatrial.run_id`: the run;
 - `kafkatrial.number`: 0, 1, 2, … in the run, without a gap; a message that comes twice counts once;
 - `kafkatrial.table`: a table of the history, or `run`: one row, whose column `document` is `run.json`.
 
 The first and the last message have the table `run`. If the run ended on its own, `complete` is true in the last one.
-While it is not true in any message, the run is in progress or was cut short, and all of its messages so far are valid.
+Without such a message, the run is in progress or was cut short; the rows of its messages are a valid history.
 """
 
 import json
@@ -23,8 +23,9 @@ from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 
 VALUE_BYTES_MAX: Final = 900_000
-"""A broker accepts messages of up to a million bytes by default."""
+"""The size above which the rows of a message are divided; a broker accepts about a million bytes by default."""
 RUN: Final = "run"
+"""The table name of a message with `run.json`."""
 _RUN_SCHEMA: Final = pa.schema([pa.field("document", pa.string())])
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 _RUN_ID, _NUMBER, _TABLE = b"kafkatrial.run_id", b"kafkatrial.number", b"kafkatrial.table"
@@ -51,7 +52,7 @@ class Message:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The content of `run.json`, in a message of `run`. Raises HistoryError."""
+        """The content of `run.json`. Raises HistoryError if the message has none."""
         try:
             found = json.loads(self.rows["document"][0].as_py())
         except (KeyError, IndexError, TypeError, ValueError):

@@ -1,9 +1,9 @@
-"""Positions of reads derived from records and operations, for a history without the table `positions`.
+"""Derivation of the positions of reads from records and operations, for a history without the table `positions`.
 
 A read starts where the process's previous read in that partition ended, if the process had no move since; otherwise at
 its own first record. It ends after its last record. A move is an operation in `MOVES` or an assignment event. A move
-during one of the two reads counts as one between them, because its order relative to the records is unknown. The
-derived read then starts later and covers less, which can hide an anomaly but never invent one.
+during one of the two reads counts as a move between them, because its order relative to the records is unknown. Then
+the derived read starts later and covers less. This can hide an anomaly, but cannot cause a false one.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The reads of one partition that returned records, one element each, by process and then in the order of calls."""
+    """The reads of one partition that returned records: one element each, by process and then in the order of calls."""
 
     process: Numbers
     begin_ns: Numbers

@@ -1,4 +1,4 @@
-"""Reader of a history, ours or a foreign one, finished or cut short; returns its tables as Arrow.
+"""Reader of a history, finished or cut short, written by us or by another tool. It returns Arrow tables.
 
 It accepts differences without meaning: the order of columns, further columns, a narrower or wider integer,
 dictionaries, large strings, a column of nulls only, Kafka's -1 for an unknown offset or epoch. Everything else (a
@@ -43,8 +43,8 @@ BATCH_ROWS: Final = 131_072
 class History:
     """A run's tables.
 
-    `open_history` has read every file's footer. It reads rows only if the run has a journal: the journal, and the
-    op_ids and fault_ids of the closed files.
+    `open_history` reads the footer of every file. If the run has a journal, it also reads the rows of the journal, and
+    the op_ids and fault_ids of the other files.
     """
 
     run_dir: Path
@@ -53,11 +53,11 @@ class History:
     _unfinished: dict[str, pa.Table] = field(default_factory=dict)
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """Return the closed Parquet files of a table. These files and the rows of `unfinished` are the whole table."""
+        """Return the Parquet files of a table. These files and the rows of `unfinished` are the whole table."""
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:
-        """Return the rows that are in no closed file.
+        """Return the rows that are in none of `files`.
 
         These are the unfinished rows of a run with a journal, and all rows of a history in memory.
         """
@@ -136,7 +136,7 @@ def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]
 
 
 def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:
-    """Return the rows of the journal that the closed files do not have."""
+    """Return the rows of the journal that the other files do not have."""
     journal = {name: _journal(history_dir, name) for name in layout.JOURNAL_TABLES}
     operations = _without(journal["operations"], "op_id", history.table("operations", ["op_id"]))
     faults = _without(journal["faults"], "fault_id", history.table("faults", ["fault_id"]))
@@ -188,12 +188,12 @@ def read_row_groups(
     """Yield rows of a file, `BATCH_ROWS` at a time, with exactly the types of `SCHEMAS`. Raises HistoryError.
 
     :param row_groups: indexes of the row groups to read; None for all.
-    :param first_row: the place of their first row in the file.
+    :param first_row: number of the first of these rows in the file, for messages.
     """
     texts = [column for column in columns if pa.types.is_string(SCHEMAS[name].field(column).type)]
     try:
-        # Not pq.read_table, which treats `NAME=VALUE` folders above the file as columns. Texts are read as
-        # dictionaries, so that a repeated text is in memory once while `check_text_bytes` counts the bytes of all.
+        # Not pq.read_table, because it treats `NAME=VALUE` folders above the file as columns. Texts are read as
+        # dictionaries, so that a repeated text is in memory only once until `check_text_bytes` has counted the bytes.
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).select(list(columns))

@@ -24,8 +24,8 @@ from linearizability.history.schema import OUTCOMES, SCHEMAS
 from linearizability.history.writer import Unfinished
 
 
-# These three are tuples rather than dataclasses: they are made once per record, and a batch of tuples is turned into
-# columns by one `zip`.
+# Sent, Read and Position are tuples rather than dataclasses: a client creates many, and one `zip` converts them into
+# columns.
 class Sent(NamedTuple):
     """One record that a produce sends."""
 
@@ -130,7 +130,7 @@ class Recorder:
         return self._acknowledged_ends.get((topic, partition), 0)
 
     def invoke(self, process: int, f: str, sends: Sequence[Sent] = (), **operation_columns: Any) -> int:
-        """Record the invocation of an operation, which is about to be called. Return its op_id.
+        """Record the invocation of an operation, just before the call. Return its op_id.
 
         With `sends`, the columns `topic` and `partition` are required: a produce has one topic partition.
         """
@@ -245,7 +245,7 @@ def _not_invoked(op_id: int) -> HistoryError:
 def _check_operation_columns(columns: Mapping[str, Any]) -> None:
     for name in columns:
         if name in _SET_BY_RECORDER or name not in _OPERATION_COLUMNS:
-            raise TypeError(f"operations has no column {name} that a caller sets")
+            raise TypeError(f"operations has no column {name} that a caller may set")
 
 
 _OPERATION_COLUMNS: Final = frozenset(SCHEMAS["operations"].names)

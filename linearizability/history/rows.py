@@ -1,4 +1,7 @@
-"""Search for the first row that breaks a rule. Rows are counted from 0, in the order of a table's files."""
+"""Pieces of a table, errors for rows that break a rule, and search for repeated rows.
+
+Rows are counted from 0, in the order of a table's files.
+"""
 
 import zlib
 from collections.abc import Sequence
@@ -18,7 +21,9 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 SAMPLE_ROWS: Final = 65_536
 """The maximum number of rows in a `RepeatSample`."""
 _TEXT_SHOWN: Final = 200
+"""The maximum number of characters of a text in a message."""
 _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
+"""The columns that identify a row in a message, if its table has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Piece:
                     raise broken_row(self.name, self.first_row + row, {}, f"{column} is not UTF-8") from None
 
     def broken_row(self, row: int, what: str) -> "BrokenRowError":
-        """Return the error for a row; `row` is the place in this piece."""
+        """Return the error for a row; `row` is its number in this piece."""
         keys = {key: self[key][row].as_py() for key in _KEYS if key in self.table.column_names}
         return broken_row(self.name, self.first_row + row, keys, what)
 
@@ -94,11 +99,12 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
 
 
 class RepeatSample:
-    """Keys of a bounded sample of rows. Rows are selected by a hash of the key, so rows with equal keys stay together.
+    """Keys of a bounded sample of rows. A hash of the key selects the rows: all rows with this key, or none.
 
     A table with many repeated rows is detected after a few batches, in bounded memory.
 
-    :param copies_max: Number of rows that may have the same key.
+    :param columns: number of columns of a key.
+    :param copies_max: number of rows that may have the same key.
     """
 
     def __init__(self, columns: int, copies_max: int = 1) -> None:
@@ -108,7 +114,11 @@ class RepeatSample:
         self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
 
     def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
-        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row), or None."""
+        """Add rows of the table, the first of them with number `first_row`.
+
+        If a key has more rows than `copies_max`, return the numbers of its first row and of the first row too many.
+        Otherwise return None.
+        """
         hashes = _hashes(columns)
         chosen = np.flatnonzero(hashes <= self._limit)
         fresh = [chosen + first_row, *(column[chosen] for column in columns)]
@@ -134,7 +144,7 @@ class RepeatSample:
 
 
 def row_hashes(table: pa.Table) -> Numbers:
-    """Return a hash for each row: rows that are equal in all columns, except those of lists, have the same hash."""
+    """Return a hash for each row. Rows that are equal in all columns except lists have the same hash."""
     columns = [
         _column_hash(table[name]) for name in table.column_names if not pa.types.is_list(table.schema.field(name).type)
     ]

@@ -70,10 +70,10 @@ class RunInfo:
 
     @property
     def unfinished_reasons(self) -> tuple[str, ...]:
-        """Return the reasons why a history of this run cannot be ok; empty if the run ended on its own.
+        """The reasons why a history of this run cannot have the verdict ok; empty if the run ended on its own.
 
-        Violations in an unfinished history are real. Later reads and acknowledgements are missing, so the absence of a
-        violation proves nothing.
+        A violation in an unfinished history is real. The absence of violations proves nothing, because later reads and
+        acknowledgements are missing.
         """
         return () if self.complete else ("the history is unfinished: the run did not end on its own (`complete`)",)
 
@@ -110,7 +110,7 @@ def _load(run_dir: Path, path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """Typed access to the members of the document. A member that is absent or null is empty."""
+    """Typed access to the members of the document. For an absent member or null: None, False or an empty mapping."""
 
     path: Path
     document: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Saving of a complete history as a run directory with one file per table.
 
-The history may be imported, or its tables may consist of many files. `writer` is for a history that is in progress.
+The history may be imported, or its tables may consist of many files. `writer` writes the history of a run in progress.
 """
 
 import os

@@ -24,7 +24,7 @@ ISOLATIONS: Final = ("read_committed", "read_uncommitted")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its Arrow type, its meaning, and the rules for each of its rows."""
+    """One column: its Arrow type, its meaning, and the rules for its values."""
 
     name: str
     type: pa.DataType
@@ -38,7 +38,7 @@ class Column:
     maximum: int = 2**62
     """The highest valid value of a column of 64-bit integers with a minimum."""
     unknown: int | None = None
-    """The value of Kafka's protocol for unknown, which the reader returns as null."""
+    """The value that Kafka's protocol has for unknown. The reader returns null instead."""
 
 
 def _required(

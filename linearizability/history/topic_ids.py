@@ -1,6 +1,6 @@
 """Topic ids of rows: a topic that was created again has another id, and a row may lack its id.
 
-A null id stands for the name's only id. If a name has several, a null is ambiguous.
+A null id stands for the only id of the topic name. If the name has several ids, a null is ambiguous.
 """
 
 from dataclasses import dataclass

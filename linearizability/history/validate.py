@@ -1,13 +1,13 @@
 """Validation of a history's rows against the rules of the format, before any judgement.
 
-A checker may rely on the rules: what looks like an anomaly is one, and not an error of the history's writer. Each rule
-is stated in docs/history-format.md. A history that keeps all rules, including the limits of the format, is never
-rejected, however unusual it is.
+A checker may rely on the rules: an anomaly that it finds is no error of the history's writer. Each rule is stated in
+docs/history-format.md. A history that keeps all rules, including the limits of the format, is never rejected, however
+unusual it is.
 
 Rules for a single row are checked in pieces of a table. Some of them are column rules (no nulls, closed sets of values,
 bounds), which come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
-columns, those of `records` on shares of the rows, so that memory stays bounded. All checks take nearly linear
-time in the number of rows.
+columns, those of `records` on one share of the rows after the other, so that memory stays bounded. The time of all
+checks is nearly linear in the number of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ from linearizability.history.topic_ids import TopicIds
 SHARE_ROWS: Final = 10_000_000
 """The approximate number of records that are compared at once."""
 COPIES_MAX: Final = 100
-"""A large table without a unique key has at most this many equal rows: times and offsets differ in a real history."""
+"""The maximum number of equal rows in a large table without a unique key: real rows differ in times and offsets."""
 FAULTS_MAX: Final = 100_000
 """The maximum number of faults: the rows of other tables are compared with all faults."""
 FARTHEST_NS: Final = 2**62
@@ -154,14 +154,14 @@ def check_columns(piece: Piece) -> None:
     for column in COLUMNS[piece.name]:
         values = piece[column.name]
         if column.required and values.null_count:
-            piece.reject_where(pc.is_null(values), column.name, "it may not be")
+            piece.reject_where(pc.is_null(values), column.name, "null is not allowed")
         if pa.types.is_string(column.type):
             piece.check_text(column.name)
         if column.values is not None:
             foreign = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=pa.array(column.values))))
             piece.reject_where(foreign, column.name, f"known are {', '.join(column.values)}")
         if column.minimum is not None:
-            rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
+            rule = f"it is never below {column.minimum}" + (", except -1 for unknown" if column.unknown == -1 else "")
             piece.reject_where(pc.less(values, column.minimum), column.name, rule)
             if pa.types.is_int64(column.type):
                 rule = f"it is never above {column.maximum}"
@@ -291,7 +291,7 @@ def _check_values(history: History, share: Share) -> None:
 
 
 class _Columns:
-    """Columns of numbers, collected in parts. The first column has the rows' places in the table."""
+    """Columns of numbers, collected in parts. The first column has the number of each row in the table."""
 
     def __init__(self) -> None:
         self._parts: list[list[Numbers]] = []
@@ -310,7 +310,7 @@ class _Columns:
 
 
 def _records(history: History, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield columns of `records` in pieces, each with the place of its first row."""
+    """Yield columns of `records` in pieces, each with the number of its first row."""
     first_row = 0
     for table in history.batches("records", columns):
         yield first_row, table

@@ -1,10 +1,10 @@
 """Writer of a history during a run: if the process is killed, at most the last second of the history is lost.
 
-Callers put events into one queue: an operation or a fault began or ended, or rows. A thread takes a prefix of the queue
-every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because the flushed events are
-always a prefix of all events, the history on disk could have ended there: it has no read without the operation that
-sent the record, and no effect of a fault without the fault. Only that thread writes the rows, so a KeyboardInterrupt in
-a caller's thread loses nothing.
+Callers put events into one queue: the beginning or the end of an operation or a fault, or other rows. Every
+`FLUSH_INTERVAL_S`, a thread takes all events from the queue and writes them as Parquet files, by the rules of `layout`.
+Therefore the events on disk are always a prefix of all events: there is no read without the operation that sent the
+record, and no effect of a fault without the fault. Only that thread writes rows, so a KeyboardInterrupt in a caller's
+thread loses none.
 
 Memory is bounded: a caller waits if `QUEUE_ROWS_MAX` rows are queued. Files are flushed to the operating system but not
 synced, so they do not survive a power cut of the test machine.
@@ -32,7 +32,7 @@ from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 
 FLUSH_INTERVAL_S: Final = 0.3
-"""Rows wait for this time and then for the flush; together this should stay well below a second."""
+"""The time between two flushes. Together with the duration of a flush, it should be well below a second."""
 
 QUEUE_ROWS_MAX: Final = 65_536
 """The number of queued rows at which callers wait for the disk.
@@ -225,11 +225,13 @@ class _Flusher:
         self._listener = listener
         self._buffers = {name: TableBuffer(name) for name in SCHEMAS}
         self._unfinished: dict[Unfinished, int | None] = {}
+        """For each operation or fault that has not ended, the number of the flush whose journal has it, if any."""
         self._journaled: Counter[int] = Counter()
+        """By number of a flush, how many operations and faults of its journal have not ended."""
         self._number = 0
 
     def flush(self, events: Sequence[_Event]) -> None:
-        """Write one prefix of the queue: its journal first, and `operations` last.
+        """Write the events taken from the queue: the journal first, and `operations` last.
 
         Then remove each journal whose operations and faults have all ended.
         """
@@ -246,7 +248,7 @@ class _Flusher:
         self._number += 1
 
     def finish(self, events: Sequence[_Event]) -> None:
-        """Write the last prefix, and unfinished operations and faults."""
+        """Write the last events, and unfinished operations and faults."""
         self._apply(events)
         for unfinished in self._unfinished:
             self._add(unfinished.rows())

@@ -1,6 +1,6 @@
 """Importer of histories of any object, for a named model: operations or events as NDJSON, and Jepsen's log.
 
-A file has no tuples: an input is an array that begins with the operation's name, and arrays are read as tuples:
+An input is an array that begins with the operation's name. Arrays are read as tuples, which JSON does not have:
 
     {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
     {"op_id": 2, "process": "b", "input": ["read"], "output": 3, "invoke_ns": 5, "complete_ns": 15, "outcome": "ok"}
@@ -14,9 +14,9 @@ The objects have the members of `Operation` or `Event`, with the same defaults.
 
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; in a completion
 with type ok, `value` is the result. A compare-and-set with type ok wrote its value; one with type fail has no effect.
-In a log of independent keys each `value` is a pair of the key and the value, also for an operation without an argument:
-`[0 nil]`. The importer recognises such a log by a pair with nil in an operation without an argument. The inputs of the
-log are those of `models.each_key`.
+In a log of independent keys each `value` is a pair of a key and the value. An operation without an argument has nil as
+value: `[0 nil]`. By such a pair the importer recognises a log of independent keys. Its inputs are those of
+`models.each_key`.
 """
 
 import json
@@ -40,7 +40,7 @@ DEPTH_MAX: Final = 50
 """The maximum nesting of arrays."""
 Row = Mapping[str, Any]
 OwnLines = Mapping[Hashable, Sequence[int]]
-"""The lines of an operation, by its op_id."""
+"""The line numbers of each operation, by op_id."""
 
 
 def read_operations(path: Path, model: NamedModel) -> tuple[list[Operation] | list[Event], OwnLines]:
@@ -218,12 +218,12 @@ def _has_keys(path: Path, calls: Sequence[LoggedCall], model: NamedModel) -> boo
     if any(not kind.parameters and _is_pair(value) and value[1] is None for kind, value in inputs):
         return True
     all_pairs = all(_is_pair(value) for _, value in inputs)
-    objects = any(not kind.parameters for kind in model.calls)
+    has_reads = any(not kind.parameters for kind in model.calls)
     for call, (kind, value) in zip(calls, inputs, strict=True):
         if len(kind.parameters) == 1 and kind.result and _is_pair(value) and value[1] is None:
-            what = f"{kind} is invoked with {shown(value)}, as of independent keys, which this model has itself"
+            what = f"{kind} is invoked with {shown(value)}, as in a log of independent keys, but takes the key itself"
             raise bad_line(path, call.line, what)
-        if all_pairs and objects and len(kind.parameters) == 2 and _is_pair(value[1]) and not _is_pair(value[0]):
+        if all_pairs and has_reads and len(kind.parameters) == 2 and _is_pair(value[1]) and not _is_pair(value[0]):
             what = f"{kind} with {shown(value)} may be of one object or of independent keys; no read shows which"
             raise bad_line(path, call.line, what)
     return False
@@ -239,7 +239,7 @@ def _split_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, A
     Raises ValueError for a value that is no pair and, if `key` is given, for a pair with another key.
     """
     if not _is_pair(value):
-        raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
+        raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as in other calls")
     if key is not UNKNOWN and value[0] != key:
         raise ValueError(f"{call.f} is invoked for key {shown(key)}, but completes for key {shown(value[0])}")
     return value[0], value[1]

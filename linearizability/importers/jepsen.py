@@ -2,10 +2,10 @@
 
 A process of Jepsen is a producer and a consumer. Its calls (`send`, `poll`, `txn`) consist of micro-operations. A call
 becomes one produce per send, one poll for all its polls, and, if it was a transaction, the commit or abort. The time of
-a micro-operation inside the call is unknown, so its interval is that of the whole call. A commit that is ok is
-therefore imported twice: once with an unknown outcome, invoked when the call began, and once as ok when the call
-returned. (If a call polled a record that it sent, it polled before it committed. Then the poll is imported as ending
-before the commit, and the commit only once.)
+a micro-operation inside the call is unknown, so its interval is that of the whole call. A successful commit may take
+effect at any time in this interval. Therefore it is imported twice: with an unknown outcome, invoked when the call
+began, and as ok when the call returned. (If a call polled a record that it sent, it polled before it committed. Then
+the poll is imported as ending before the commit, and the commit only once.)
 
 A key is a partition: the integer k is partition k of the topic `key`, and any other key has its own topic.
 
@@ -20,9 +20,9 @@ What the log does not contain:
 
 Jepsen counts a write as lost if some poll reached an offset above it and no poll returned it. This is correct if the
 consumers begin at the log's start and together pass every offset, and if every poll returned its result. The importer
-cannot check that they pass every offset, but it checks the rest: `auto.offset.reset` is `earliest`, and the log has no
-poll whose result is missing. If both hold, the last poll that reached beyond the offset of such a write is imported as
-a read that covers this offset.
+cannot check that they pass every offset. It checks that `auto.offset.reset` is `earliest` and that the log has the
+result of every poll. Then the last poll that reached beyond the offset of such a write is imported as a read that
+covers this offset.
 """
 
 from bisect import bisect_right
@@ -131,9 +131,11 @@ class _Importer:
         self._operations: list[_Operation] = []
         self._assignments: list[dict[str, Any]] = []
         self._sent: dict[tuple[Place, int], int] = {}
+        """The line of each send, by partition and value."""
         self._acknowledged: dict[Place, set[int]] = defaultdict(set)
         self._returned: dict[Place, set[int]] = defaultdict(set)
         self._polls: dict[Place, list[tuple[int, int, _Operation]]] = defaultdict(list)
+        """Per partition, its polls that are ok: position of the completion in the log, highest offset, operation."""
         self._polls_without_result = False
         self._subscribed: set[int] = set()
         self._positions: dict[int, dict[Place, int]] = {}
@@ -203,9 +205,9 @@ class _Importer:
             self._operation(call, "seek", "info", at_end=True)
 
     def _add_send(self, call: Call, sent: _Sent, own: Mapping[str, Any]) -> None:
-        before = self._sent.get((sent.place, sent.value))
-        if before is not None:
-            what = f"sends {sent.value} to key {sent.key}, as line {before} does; a key is sent a value once"
+        line = self._sent.get((sent.place, sent.value))
+        if line is not None:
+            what = f"sends {sent.value} to key {sent.key}, as line {line} does; a value is sent to a key only once"
             raise bad_line(self._path, call.line, what)
         self._sent[sent.place, sent.value] = call.line
         outcome = call.outcome
@@ -326,7 +328,7 @@ class _Importer:
 
     def _places(self, call: Call, keys: Any) -> list[Place]:
         if keys is not None and not isinstance(keys, list | tuple):
-            raise bad_line(self._path, call.line, f"{call.f} of {shown(keys)}, not of keys")
+            raise bad_line(self._path, call.line, f"{call.f} has the value {shown(keys)}, not a list of keys")
         return [_place(key) for key in _sequence(keys)]
 
     @staticmethod

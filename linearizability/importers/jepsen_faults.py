@@ -2,8 +2,9 @@
 
 A nemesis writes two rows for each action, one before and one after. A fault begins with the first row of the action
 that begins it, and ends with the second row of the action that ends it. An action that removes or alters data is a
-fault from its first row to its second, and so is an unknown action, under its own name. An action that may have removed
-or altered data is assumed to have done so; otherwise the check would expect records that Kafka may lose.
+fault from its first row to its second. So is an unknown action; its name is the kind of the fault. An action that may
+have removed or altered data is assumed to have done so. Otherwise the check would expect records that Kafka may have
+lost.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any, Final
 from linearizability.importers.jepsen_log import NemesisRow
 from linearizability.importers.source import shown
 
+# Kinds of faults: by the action that begins one, the kinds that an action ends, and by the action that is one itself.
 _BEGINS: Final = {
     "start-partition": "cut",
     "partition": "cut",

@@ -112,11 +112,11 @@ class _Pairing:
 
     def calls(self) -> list[Call]:
         """Return all calls, including those that never returned."""
-        endless = [
+        unfinished = [
             Call(process, str(invoked["f"]), begin, line, begin_ns, invoked, self._count, last_line=line)
             for process, (begin, line, begin_ns, invoked) in self._running.items()
         ]
-        return sorted([*self._calls, *endless], key=lambda call: call.begin)
+        return sorted([*self._calls, *unfinished], key=lambda call: call.begin)
 
     def add(self, line: int, row: Any) -> None:
         """Add the next row of the log."""

@@ -131,7 +131,7 @@ class _Rows:
             if value is not None and not _fits(value, field.type):
                 what = f"table {self._name}: {field.name} is {shown(json.dumps(value))}, not of type {field.type}"
                 raise bad_line(self._path, line, what)
-        raise AssertionError(f"{field.name}: every value fits, and all together do not")
+        raise AssertionError(f"{field.name}: each value fits {field.type}, but pyarrow rejects the column")
 
 
 def _python_type(kind: pa.DataType) -> type:

@@ -31,7 +31,7 @@ _TIMED_OUT: Final = ":timed-out"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A client's line. `given` is the input of its operation, or None if a completion does not repeat it.
+    """A client's line. `given` is the input of its operation, or None in a completion that does not repeat the input.
 
     `output` is the output of an ok completion.
     """
@@ -62,19 +62,19 @@ def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Patter
             continue
         line = parse(text)
         if line is None:
-            raise bad_line(path, number, f"not a line of such a log: {shown(text)}")
+            raise bad_line(path, number, f"not a line of a log of this form: {shown(text)}")
         process, kind, value = line.process, line.kind, line.output
         if kind is EventKind.INVOKE and process in running:
-            raise bad_line(path, number, f"process {process} invokes, but its operation before has not completed")
+            raise bad_line(path, number, f"process {process} invokes, but its previous operation has not completed")
         if kind is EventKind.INVOKE:
             assert line.given is not None
             op_id, invoked, value = invoked, invoked + 1, line.given
             running[process] = op_id, number, line.given
         elif process in running:
-            op_id, begun, given = running.pop(process)
+            op_id, begin_line, given = running.pop(process)
             if line.f != given[0] or line.given not in (None, given):
                 repeated = describe_call(line.given or (line.f,), None)
-                before = f"invoked {describe_call(given, None)} on line {begun}"
+                before = f"invoked {describe_call(given, None)} on line {begin_line}"
                 what = f"process {process} completes {repeated}, but {before}"
                 raise bad_line(path, number, what)
         else:

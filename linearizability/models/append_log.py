@@ -4,10 +4,10 @@ Inputs: `("append", partition, values)` -> the base offset; `("read", partition,
 on, high watermark). Values are tuples, and those of an append get consecutive offsets. A producer may have several
 appends in flight.
 
-The watermark is not lower than any that was read before, nor above the end of the log. In Kafka the watermark reaches
-the end of the log after a while. With `linearizable=True` it always equals the end, so that a read after an
-acknowledged append must return a watermark above the appended records. The state holds the whole log: this model is for
-histories of a few hundred records.
+A read returns a watermark that is not below those of earlier reads, and not above the end of the log. In Kafka the
+watermark reaches the end of the log after a while. With `linearizable=True` it always equals the end: a read after an
+acknowledged append must return a watermark above the appended records. The state holds the whole log, so this model is
+for histories of a few hundred records.
 """
 
 from typing import Any

@@ -110,12 +110,14 @@ def _check_argument(parameter: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kind of operation: its parameters, its result (may be empty), and the function that converts the result."""
+    """One kind of operation."""
 
     name: str
     parameters: tuple[str, ...] = ()
     result: str = ""
+    """The description of the result; empty if there is none."""
     read: Callable[[Any], Any] = _unchanged
+    """The function that converts the result to the model's form."""
 
     def __str__(self) -> str:
         call = f"{self.name}({', '.join(self.parameters)})"

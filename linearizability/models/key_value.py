@@ -1,7 +1,7 @@
-"""Model of a store of strings by key, with append. Keys are independent, so each is a subhistory.
+"""Model of a store of strings by key, with append. Keys are independent: each has its own subhistory and state.
 
 Inputs: `("get", key)` -> the value, "" if the key was never written; `("put", key, value)` and `("append", key, value)`
--> None. The state is one key's value.
+-> None. The state is the value of the key.
 """
 
 from typing import Any

@@ -50,9 +50,9 @@ def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
 
 
 def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
-    """Plan shards of small partitions with about `part_rows` rows together, and a split shard for each large partition.
+    """Plan shards of small partitions with up to `part_rows` rows together, and a split shard for each large partition.
 
-    A large partition is not split if it has several logs. It has several if its topic was created again.
+    A partition whose topic was created again has several logs. It is not split, however large it is.
 
     :param stretches: function that returns the stretches of a log, by its number in the canonical order.
     """

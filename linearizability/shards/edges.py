@@ -15,29 +15,35 @@ from linearizability.anomalies.faults import NEVER_NS
 
 UNKNOWN: Final = -1
 ALWAYS_NS: Final = -(2**63)
+"""A time before every time of a history."""
 ABOVE_EPOCHS: Final = 2**31 - 1
+"""A number that no leader epoch exceeds."""
 Key = tuple[int, int]
-"""An operation's id and a position inside it: the order in which a producer sends."""
+"""The op_id and `seq` of a send. Keys ascend in the order in which a producer sends."""
 Leaders = Mapping[tuple[int, int], tuple[int, int]]
+"""The type of `Edge.leaders`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Numbers of a range for the other ranges. Those of an empty range make no record of another range suspect."""
+    """Numbers of a range for the other ranges. An empty range makes no record of another range suspect."""
 
     first_acknowledged_ns: int
+    """The earliest acknowledgement of a send."""
     last_invoke_ns: int
+    """The latest invocation of a send."""
     lowest_epoch: int
+    """The lowest leader epoch of a read."""
     highest_epoch: int
-    """The highest epoch that was read; `lowest_epoch` is the lowest one."""
+    """The highest leader epoch of a read."""
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders
     """Per epoch and node, the first completion and last invocation of the sends that the node acknowledged in it."""
     served_ns: Int64s
-    """For each operation that was not served, the time of the last success before it ended; ALWAYS_NS if none."""
+    """Per operation of the log that was not served: the last success in this range before its end, else ALWAYS_NS."""
     newest: tuple[int, int]
-    """The newest epoch in any row, and an offset of such a row."""
+    """The newest epoch of any send or read, and the offset of a record with this epoch."""
     adopted: frozenset[Key] = frozenset()
     """Sends without an acknowledged offset whose value was read in this range."""
 
@@ -56,7 +62,7 @@ class Outside:
 
 
 def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
-    """Whether each process sent its records below the range before those inside, and those above it after them."""
+    """Whether each process sent its records below the range first, then those inside it, then those above it."""
     return all(
         outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
         for process, (first, last) in producers.items()

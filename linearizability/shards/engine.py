@@ -35,8 +35,8 @@ from linearizability.shards.judging import (
     ScanPart,
     ShardTask,
     SuspectsOfPart,
+    can_judge_suspects_alone,
     first_reads_of,
-    one_log,
 )
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.manifest import Layout, current_layout, layout_folder
@@ -47,6 +47,7 @@ from linearizability.shards.suspects import RelatedRows, Suspects, add_related, 
 
 _SUMMARISED: Final = ("operations", "states", "offsets", "inputs", "assignments")
 _TASK_ROWS: Final = 500_000
+"""The approximate number of rows that one task summarises."""
 
 
 def judge_in_shards(history: History, run: Run) -> Judgement:
@@ -130,14 +131,14 @@ def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequenc
             suspects[number] = all_suspects(scan.suspects for scan in own)
         else:
             yield JudgeCut(layout, number, context, None, True, adopted[number])
-    harmed = [
+    rescans = [
         SuspectsOfPart(layout, number, context, part, outside)
         for number in suspects
         for edges in [[scan.edge for scan in scans[number]]]
         for part, (edge, outside) in enumerate(zip(edges, outsides(edges), strict=True))
         if not is_harmless(edge, outside)
     ]
-    for task, more in zip(harmed, run(harmed), strict=True):
+    for task, more in zip(rescans, run(rescans), strict=True):
         suspects[task.shard] = all_suspects([suspects[task.shard], more])
     for number, found in suspects.items():
         newest, at = max(scan.edge.newest for scan in scans[number])
@@ -145,14 +146,16 @@ def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequenc
             suspects[number] = all_suspects([found, Suspects.at(np.array([at]))])
     _follow(layout, context, run, suspects)
     for number, found in suspects.items():
-        yield JudgeCut(layout, number, context, found, any(scan.walks for scan in scans[number]), adopted[number])
+        yield JudgeCut(
+            layout, number, context, found, any(scan.has_broken_walks for scan in scans[number]), adopted[number]
+        )
 
 
 def _may_be_judged_by_suspects(scans: Sequence[PartScan], context: Context) -> bool:
     one, edges = scans[0], [scan.edge for scan in scans]
     served_ns = np.max([edge.served_ns for edge in edges], axis=0)
     return (
-        one_log(scans)
+        can_judge_suspects_alone(scans)
         and not leaders_conflict(merge_leaders(edge.leaders for edge in edges))
         and not may_be_outage(one.not_served_ns, one.first_not_served_ns, served_ns, context.schedule.allowed_ns)
     )

@@ -1,9 +1,9 @@
 """Judgement of a shard: the sieve removes clean records of each log, and the anomaly definitions judge the rest.
 
 A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone for
-suspects. If records of other parts may make more records of a part suspect (`edges`), that part is scanned again with
-the data that it needs about the others. Then rows in any part that share an offset or a value with a suspect become
-suspects too, until there are no more such rows.
+suspects. If records of other parts may make more records of a part suspect, that part is scanned again, with a few
+numbers about the other parts (`edges`). Then all rows that share an offset or a value with a suspect become suspects
+too, until there are no more such rows in any part.
 
 The sieve is not valid for some logs: for example, logs with transactions, compaction or retention, logs of a topic that
 was deleted or created again, and logs that two nodes may have led at the same time. Such a log is judged whole, without
@@ -45,8 +45,8 @@ class PartScan:
     """Whether the part shows that the sieve is not valid for the log."""
     first_not_served_ns: int
     not_served_ns: Int64s
-    walks: bool
-    """Whether some consumer did not continue at its last position."""
+    has_broken_walks: bool
+    """Whether a poll of some consumer did not begin where its previous poll ended."""
     crossing: Mapping[int, tuple[int, int]]
     """Per read that extends beyond the part, the first and the last `seq` of its records in the part."""
 
@@ -65,7 +65,7 @@ class ShardTask:
         return ShardFiles(self.layout, self.shard)
 
     def may_be_sieved(self, log: int) -> bool:
-        """Whether the sieve may be valid for a log, as far as the run and the topic show; the log's rows decide."""
+        """Whether the run and the topic allow the sieve for a log. The log's rows may still make it invalid."""
         context = self.context
         topic, topic_id, partition = self.layout.places[log]
         logs = [
@@ -82,14 +82,14 @@ class ShardTask:
         )
 
     def unsplit_columns(self, log: int, walks: Walks, states: pa.Table, not_served_ns: Int64s) -> UnsplitColumns:
-        """Return the columns of a log that are not split: each part gets all of their rows."""
+        """Return the columns of a log of which each part gets all rows."""
         own = state_columns(states.filter(pc.equal(states["log"], log)))
         known = own.end_offset != NO_OFFSET
         befores, afters = walks.covered(log)
         return UnsplitColumns(befores, afters, own.requested_ns[known], own.end_offset[known], not_served_ns)
 
     def shard_rows(self, records: pa.Table | None, small: dict[str, pa.Table]) -> tuple[ShardRows, OperationColumns]:
-        """Return the rows of these tables, gathered as for every engine (`gather`), and their operations."""
+        """Return the rows of these tables in the form that every engine judges (`gather`), and their operations."""
         public = {name: self.files.public(name, table) for name, table in small.items()}
         if records is not None:
             public["records"] = records
@@ -227,7 +227,7 @@ class ScanPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class SuspectsOfPart(ShardTask):
-    """Task that finds the suspects of a part, considering the records outside it."""
+    """Task that scans a part again, with the numbers about the records outside it."""
 
     part: int
     outside: Outside
@@ -245,7 +245,7 @@ class FollowSuspects(ShardTask):
     suspects: Suspects
 
     def __call__(self) -> RelatedRows:
-        """Return the offsets and values of the part's suspect rows, with which further suspects are found."""
+        """Return the offsets and values of the part's suspect rows. Other rows with one of these are suspect too."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
 
@@ -256,8 +256,8 @@ class JudgeCut(ShardTask):
 
     suspects: Suspects | None
     """None means that the whole log is judged."""
-    walks: bool
-    """Whether some consumer did not continue at its last position."""
+    has_broken_walks: bool
+    """As in `PartScan`."""
     adopted: frozenset[Key]
     """Sends without an acknowledged offset whose value was read in some part (`Edge.adopted`)."""
 
@@ -267,7 +267,7 @@ class JudgeCut(ShardTask):
         small = {name: files.small(name) for name in tables.SMALL}
         walks = Walks(small["positions"])
         records = pa.concat_tables(self._records(files, walks))
-        if not records.num_rows and not self.walks and self.suspects is not None:
+        if not records.num_rows and not self.has_broken_walks and self.suspects is not None:
             small["positions"] = walks.of([])
         return self.judged(records, small)
 
@@ -312,13 +312,13 @@ def first_reads_of(task: ShardTask) -> dict[int, int]:
     return rows.first_reads(operations, task.context)
 
 
-def one_log(scans: Iterable[PartScan]) -> bool:
+def can_judge_suspects_alone(scans: Iterable[PartScan]) -> bool:
     """Whether it is enough to judge the suspects in the parts of a log, instead of the whole log."""
-    whole = list(scans)
-    adopted = [key for scan in whole for key in scan.edge.adopted]
+    all_scans = list(scans)
+    adopted = [key for scan in all_scans for key in scan.edge.adopted]
     last: dict[int, int] = {}
-    for scan in whole:
+    for scan in all_scans:
         if any(first <= last.get(op_id, -1) for op_id, (first, _) in scan.crossing.items()):
             return False
         last |= {op_id: seq for op_id, (_, seq) in scan.crossing.items()}
-    return not any(scan.must_judge_whole for scan in whole) and len(adopted) == len(set(adopted))
+    return not any(scan.must_judge_whole for scan in all_scans) and len(adopted) == len(set(adopted))

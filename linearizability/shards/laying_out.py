@@ -72,7 +72,7 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
 
 def draft_folder(final: Path) -> Path:
-    """Create a folder for a new layout, beside the tables or, if that fails, in TMPDIR. In it, create one for spills.
+    """Create the draft folder of a layout, with `SPILL_FOLDER` in it: beside `final` or, if that fails, in TMPDIR.
 
     First remove the drafts in the same parent folder whose processes ran on this machine and have ended.
     """
@@ -141,7 +141,10 @@ def _broken_rule(history: History, number: int) -> str | None:
 
 
 def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill], frozenset[Topic]]:
-    """Distribute all rows of a valid history; return the runs and topics. Raises HistoryError."""
+    """Distribute all rows of a valid history into sorted runs. Return the spills of the tasks, and all topics.
+
+    Raises HistoryError.
+    """
     if not _faults_keep_rules(history):  # before `settings_of` reads the faults
         _validate(history, run)
     pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
@@ -160,7 +163,7 @@ def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill],
 
 
 def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
-    """Check a history against all rules except that values are unique. All of its rows must have been distributed.
+    """Check a history against all rules except that values are unique. Its rows have been distributed to `spills`.
 
     The result also has the topics of the history.
     """

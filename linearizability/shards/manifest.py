@@ -1,10 +1,10 @@
 """The layout of a history by topic partition: `history/_shards/`, derived from the tables and never part of them.
 
-A *shard* is a folder with all rows of some small topic partitions, or of a large one. Its records are in *parts*: a
-shard of several partitions has one part, a large partition has one for each range of offsets. `layout.json` lists
-shards and parts, the version of the layout and the source files. If the version or a source file has changed, or a file
-of the layout is missing, the layout is stale and is created again. The folder appears atomically, and may be deleted at
-any time.
+A *shard* is a folder with all rows of several small topic partitions, or of one large topic partition. Its records are
+in *parts*: a shard of several partitions has one part, a large partition has one part for each range of offsets.
+`layout.json` has the version of the layout, a fingerprint of the source files, the shards and the parts. If the version
+or a source file has changed, or a file of the layout is missing, the layout is stale and is created again. The folder
+appears atomically, and may be deleted at any time.
 
 The layout of a run that is in progress or was killed is not kept.
 """

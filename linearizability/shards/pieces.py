@@ -16,6 +16,7 @@ from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers
 from linearizability.history.reader import History, read_row_groups, unreadable
 
 _UNFINISHED: Final = -1
+"""The value of `Piece.file` for rows that are in no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
 
 
 class Operations:
-    """Lookup of a run's operations by op_id. If the rows are in this order, few row groups are read."""
+    """Lookup of a run's operations by op_id. If the rows are in the order of op_ids, a lookup reads few row groups."""
 
     def __init__(self, history: History) -> None:
         self._history = history

@@ -1,8 +1,8 @@
 """Stored results of shards, beside their files: an unchanged history is not judged twice.
 
 A result is valid as long as its *key* is the same: a hash of the history's fingerprint and of the source code of this
-package. A judgement depends on nothing else. A result is JSON and Arrow, so that reading it executes no code; an
-unreadable one is ignored.
+package. A judgement depends on nothing else. A result is JSON and Arrow, so that reading it executes no code. An
+unreadable result is ignored.
 """
 
 import base64
@@ -57,8 +57,8 @@ def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
             return None
         findings = tuple(_finding(one) for one in document["findings"])
         facts = {kind.name: _table(document["facts"][kind.name]) for kind in FACTS}
-        known = all(facts[kind.name].schema == kind.schema for kind in FACTS)
-        return ShardJudgement(findings, facts) if known else None
+        has_schemas = all(facts[kind.name].schema == kind.schema for kind in FACTS)
+        return ShardJudgement(findings, facts) if has_schemas else None
     except (HistoryError, OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 

@@ -4,8 +4,8 @@
 proves that `validate` would find nothing, from rows that `laying_out` has in memory anyway. Without a proof, `validate`
 runs.
 
-The *span* of a task is the range of its operations or values. Rows of two tasks can break a rule together only if the
-spans overlap. Then only the rows in the overlap are read again.
+The *span* of a task is the range of its op_ids or values. Rows of two tasks can break a rule together only if the spans
+overlap. Then only the rows in the overlap are read again.
 """
 
 from collections import Counter
@@ -34,8 +34,9 @@ from linearizability.shards.pieces import Piece, read_piece
 SHARE_ROWS: Final = 5_000_000
 """The approximate number of rows that are read again at once."""
 Span = tuple[int, int]
-"""The lowest and the highest of some numbers."""
+"""The lowest and the highest op_id or value of a task."""
 Topic = tuple[str, str | None]
+"""A topic's name and id."""
 
 
 class BrokenError(Exception):
@@ -48,8 +49,8 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
     """Check each row against the rules for a single row. Raises BrokenError.
 
-    `operations` are those in the range of the table's op_ids, sorted by op_id. Another task checks their rules. Here
-    only the columns that are joined with the rows are checked for nulls.
+    `operations` are those in the range of the table's op_ids, sorted by op_id; None for a table without op_ids. Another
+    task checks their rules. Here only their columns that are joined with the rows are checked for nulls.
     """
     rows, op_ids = Rows(name, table), np.empty(0, np.int64)
     if operations is not None:
@@ -161,7 +162,7 @@ class CheckRecords:
 
 
 def values_repeat(sends: pa.Table, log: Int32s) -> bool:
-    """Whether a value is sent to a log twice; `sends` are rows of SENDS, including tombstones."""
+    """Whether a value is sent to a log twice. `sends` are rows of SENDS; tombstones among them are ignored."""
     valued = (sends["flags"].to_numpy() & tables.TOMBSTONE) == 0
     return first_repeat(log[valued].astype(np.int64), sends["value"].to_numpy()[valued]) is not None
 

@@ -1,9 +1,9 @@
 """Execution of tasks, in this process or in worker processes of our own.
 
 A task is a function without arguments that can be pickled; results are returned in the order of the tasks. A worker
-process runs the same interpreter without the caller's program: it imports the task's module, but no `__main__`. It
-communicates over a separate socket. When its parent has ended, this socket is closed, and the worker ends after its
-current task.
+process runs the same interpreter without the caller's program: it imports the task's module, but no `__main__`. Tasks
+and results are sent over a socket. When the parent process has ended, the socket is closed, and the worker ends after
+its current task.
 """
 
 import contextlib

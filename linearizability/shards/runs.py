@@ -44,15 +44,16 @@ def with_id(place: Place, own_id: Mapping[str, str]) -> Place:
 
 
 Stretches = npt.NDArray[np.int64]
-"""A row for each section of consecutive rows of one log, sorted by key: its first key, last key and number of rows."""
+"""First key, last key and number of rows of each stretch: consecutive rows of one log, sorted by key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The record batches of a file: log and key of the first and the last row of each."""
+    """The record batches of a file."""
 
     file: Path
     ends: tuple[tuple[int, int, int, int], ...]
+    """Per batch: log and key of its first row, log and key of its last row."""
     logs: npt.NDArray[np.int64]
     """The log of each stretch."""
     stretches: Stretches
@@ -126,7 +127,7 @@ class RunWriter:
 
 
 def _stretches(log: npt.NDArray[np.int32], key: Int64s) -> tuple[npt.NDArray[np.int64], Stretches]:
-    """Return log and stretch of each section of rows. A section ends where a record batch or a log ends."""
+    """Return the log of each stretch, and the stretches. A stretch ends where a record batch or a log ends."""
     begins = np.union1d(np.arange(0, len(log), BATCH_ROWS), 1 + np.flatnonzero(np.diff(log)))
     ends = np.append(begins[1:], len(log))
     return log[begins].astype(np.int64), np.stack([key[begins], key[ends - 1], ends - begins], axis=1)
@@ -156,12 +157,14 @@ def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Some batches of a file, and the wanted logs: their numbers in the task, ascending, and in the layout."""
+    """Some batches of a file, and the wanted logs."""
 
     file: Path
     batches: tuple[int, ...]
     logs: npt.NDArray[np.int32]
+    """The numbers of the logs in the task that wrote the file, ascending."""
     own: npt.NDArray[np.int32]
+    """The numbers of the same logs in the layout."""
 
 
 Dealt = Mapping[str, Sequence[Source]]
@@ -208,9 +211,10 @@ class Index:
 
 
 def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int64]:
-    """Return `Batches.ends`, without bounds for the keys of a batch that crosses into or out of a joined log.
+    """Return `Batches.ends`, without bounds for the keys of a batch of several logs whose first or last log is joined.
 
-    A joined log is a log of the layout that consists of several logs of the task.
+    A joined log is a log of the layout that consists of several logs of the task. `own` has the number in the layout of
+    each log of the task.
     """
     ends = np.array(batches.ends, np.int64)
     is_joined = (np.bincount(own) > 1)[own]

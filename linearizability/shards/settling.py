@@ -1,8 +1,8 @@
 """Settling, the second half of the layout: the rows of a part are merged, sorted, and written to its files.
 
-Each read record gets two flags: whether its offset is in the range by which its poll advanced the position, and whether
-its poll returned a record at or below the offset of the record before it. A send without an acknowledged offset gets
-the lowest offset at which its value was read.
+Each read record gets two flags. COVERED: its offset is in the range by which its poll advanced the position. BACK: its
+poll returned some record at or below the offset of the record before. A send without an acknowledged offset gets the
+lowest offset at which its value was read.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Settled:
     The sends of a split log without an acknowledged offset belong to no part.
     """
     keeps_rules: bool
-    """Whether no value is sent twice to a partition by these sends and the sends of the log that belong to no part."""
+    """Whether no value is sent to a partition twice, by the part's own sends or by sends that belong to no part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class SettlePart:
         settled = self._settled(sends, loose)
         adopted = np.isin(numbers(loose["value"], 0), numbers(reads["value"], 0))
         sends = pa.concat_tables([sends, loose.filter(pa.array(adopted))])
-        write = self.layout.part_file
+        path_of = self.layout.part_file
         reads = _with_flags(reads, covered(reads, self._positions()), _goes_back(reads))
         _write(_sorted(_placed(sends, reads), "at").select(tables.SENDS.names).cast(tables.SENDS),
-               write(self.shard, self.part, "sends"))  # fmt: skip
-        _write(reads.select(tables.READS.names).cast(tables.READS), write(self.shard, self.part, "reads"))
-        _write(_operations(self.own, *bounds["operations"]), write(self.shard, self.part, "operations"))
+               path_of(self.shard, self.part, "sends"))  # fmt: skip
+        _write(reads.select(tables.READS.names).cast(tables.READS), path_of(self.shard, self.part, "reads"))
+        _write(_operations(self.own, *bounds["operations"]), path_of(self.shard, self.part, "operations"))
         return settled
 
     def _settled(self, sends: pa.Table, loose: pa.Table) -> Settled:
-        """Return the facts about the sends of a part and the sends of its log without an acknowledged offset."""
+        """Return the facts about the part's own sends; `loose` are the sends of its log that belong to no part."""
         values = sends["value"].to_numpy()[(sends["flags"].to_numpy() & tables.TOMBSTONE) == 0]
         both = pa.concat_tables([sends, loose])
         known: dict[tuple[str, int], int] = {}
@@ -118,7 +118,7 @@ class SettlePart:
 
 
 def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
-    """Return the bounds [low, high) of a part's keys, by table. They exclude sends of unknown offset of a split log."""
+    """Return the bounds [low, high) of a part's keys, by table. In a split log they exclude sends of unknown offset."""
     own = shard.parts[part]
     low = own.begin if shard.is_cut else LOWEST
     reads = (LOWEST if part == 0 else own.begin, own.end)

@@ -7,15 +7,16 @@ A `Part` is a log, or one range of its offsets: its sends and its reads, sorted 
   offsets, and no read returned another record there;
 - no read returned it before it was sent;
 - its leader epoch is consistent with the epochs of the records below and above it;
-- its offset is consistent with the orders of invocation, of acknowledgement and of its producer;
-- no end offset at or below its offset was requested after the record was acknowledged or read.
+- its offset is consistent with the real time of invocations and acknowledgements, and with the order in which its
+  producer sent records;
+- no request that was sent after the record was acknowledged or read returned an end offset at or below its offset.
 
 All other records are *suspect*. No definition reports a clean record. If a definition reports a pair of records, both
-are suspect. So a log without its clean records has the same findings as the whole log. If the sieve keeps a record that
-no anomaly concerns, the judgement takes longer, but has the same findings.
+are suspect. Therefore a log without its clean records has the same findings as the whole log. A suspect record that no
+anomaly concerns makes the judgement slower, but does not change it.
 
-About the records outside a range, the sieve has only a few numbers (`edges`). Logs for which the sieve is not valid are
-judged whole (`judging`).
+The sieve of a range has only a few numbers about the records outside the range (`edges`). Logs for which the sieve is
+not valid are judged whole (`judging`).
 """
 
 from dataclasses import dataclass, fields
@@ -33,6 +34,7 @@ from linearizability.shards.suspects import RelatedRows, Suspects, all_suspects
 
 Int16s = npt.NDArray[np.int16]
 _FEW: Final = 64
+"""The maximum number of times for which one pass per time is faster than a sort."""
 
 
 class _Rows:
@@ -76,17 +78,23 @@ class UnsplitColumns:
     """Columns about the whole log: they are not split, and each range gets all of their rows."""
 
     befores: Int64s
-    """The start of each range of offsets that a read covers, in any order; `afters` are the ends."""
+    """The start of each range of offsets that a read covers, in any order."""
     afters: Int64s
+    """The ends of these ranges."""
     requested_ns: Int64s
-    """When the requests for end offsets were sent; `ends` are the results."""
+    """When the requests for end offsets were sent."""
     ends: Int64s
+    """The end offsets that these requests returned."""
     not_served_ns: Int64s
     """When operations that count towards an outage ended."""
 
 
 class Part:
-    """A range of a log, or all of it."""
+    """A range of a log, or all of it.
+
+    :ivar loose: sends without a known offset; `sends` are the others.
+    :ivar unplaced: reads without a known offset; `reads` are the others.
+    """
 
     def __init__(self, sends: Sends, reads: Reads, unsplit: UnsplitColumns) -> None:
         placed = int(np.searchsorted(sends.at, 0))
@@ -102,7 +110,7 @@ class Part:
 
     @cached_property
     def _place(self) -> Indexes | None:
-        """Per read, the send at its offset (or the next one); None if each send was read once, in order."""
+        """Per read, the index of the send at its offset, or of the next send. None if each send was read once."""
         at, offset = self.sends.at, self.reads.offset
         if np.array_equal(at, offset):
             return None
@@ -178,7 +186,7 @@ class Part:
         )
 
     def _not_returned(self) -> Indexes:
-        """Return sends that no read returned, or that not as many reads returned as covered their offset."""
+        """Return sends that no read returned, and sends whose numbers of reads and of covering reads differ."""
         count = len(self.sends.at)
         place, counts = self._place, _has(self.reads.flags, tables.COVERED) & self._has_send
         if place is None:
@@ -275,7 +283,10 @@ class Part:
         return rows[wrong]
 
     def _above_an_end(self) -> list[Int64s]:
-        """Return the offsets of records that were known before an end offset at or below them was requested."""
+        """Return the offsets of records for which a later request returned an end offset at or below their offset.
+
+        The request is later if it was sent after the record was acknowledged or read.
+        """
         unsplit, sends, reads = self.unsplit, self.sends, self.reads
         found: list[Int64s] = []
         for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):

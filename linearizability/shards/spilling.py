@@ -2,8 +2,8 @@
 
 A task reads some pieces of the tables in chunks of a million rows, and holds one chunk in memory. If a layout is
 created while its history is written, the writer distributes the rows instead (`writing`). Every row of `records` gets
-columns of its operation (those in `tables`). An operation is copied to every log that has one of its rows. Rows are
-also counted (`census`) and checked against the rules of the format (`rules`), so that tables are read only once.
+those columns of its operation that `tables` lists. An operation is copied to every log that has one of its rows. Rows
+are also counted (`census`) and checked against the rules of the format (`rules`), so that tables are read only once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Spill:
     is_whole: bool
     """Whether all rows were distributed. Distribution stops at a row that breaks a rule on its own."""
     keeps_rules: bool
-    """Whether no rule of `rules` was broken."""
+    """Whether all rows were distributed, and keep the rules that one task can check (`rules`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Tables of a shard on disk: rows of `records` by partition and offset, with columns of their operation for checks.
 
 Sends and reads are separate files, in the order (log, offset), with numbers where possible: an unknown offset, epoch or
-node is -1, booleans are bits of `flags`. A send without an acknowledged offset stands at the lowest offset at which its
-value was read, or at -1 if it was not read. Other columns that the checks read are copied unchanged. The number of its
-log replaces the topic, topic id and partition of each row.
+node is -1, booleans are bits of `flags`. The column `at` of a send is its acknowledged offset. If that is unknown, `at`
+is the lowest offset at which the value was read, or -1. Other columns that the checks read are copied unchanged. Each
+row has the number of its log instead of topic, topic id and partition.
 """
 
 from typing import Final
@@ -42,8 +42,8 @@ TOMBSTONE, INTACT, CORRUPT = 1, 2, 4
 OK, FAIL, IN_TRANSACTION, NOT_SERVED = 8, 16, 32, 64
 """Flags of a send, from its operation."""
 COVERED, BACK, SERVED = 128, 256, 512
-"""Flags of a read, from its operation: it covers the offset; it did not return all records in the order of offsets; it
-was ok and read from a broker, not a disk."""
+"""Flags of a read, from its operation. COVERED: the operation covers the offset. BACK: it did not return its records in
+the order of offsets. SERVED: it was ok, and a broker served it (it did not read a replica's disk)."""
 
 OPERATIONS: Final = pa.schema([SCHEMAS["operations"].field(name) for name in OPERATION_FIELDS])
 SMALL: Final = ("positions", "states", "offsets", "inputs", "assignments")
@@ -51,7 +51,7 @@ SMALL: Final = ("positions", "states", "offsets", "inputs", "assignments")
 
 
 POLLS: Final = _numbers(process=pa.int32(), polls=pa.int8())
-"""Further columns of `positions` about the operation: whether it is a poll, and its process."""
+"""Further columns of `positions` about the operation: its process, and whether it is a poll."""
 
 
 def small_schema(name: str) -> pa.Schema:

@@ -12,7 +12,7 @@ from linearizability.shards.edges import UNKNOWN
 
 
 class Walks:
-    """The positions of a shard, by log and op_id."""
+    """The positions of a shard; the table is sorted by log and op_id."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

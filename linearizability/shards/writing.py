@@ -1,9 +1,8 @@
 """Writer of a layout while its history is recorded: each row of the public tables is also distributed to its log.
 
-Rows are kept in memory and distributed many at a time. A small history is judged without a layout: its draft layout
-takes little disk space while the history is recorded, and is then removed. A row also stays in memory until its
-operation has ended and is added. All rules that `laying_out` checks are checked here too; a history that breaks one
-gets no layout.
+Rows are kept in memory and distributed many at a time. A row stays in memory until its operation has been added. The
+rules that `laying_out` checks are checked here too; a history that breaks one gets no layout. A small history is judged
+without a layout, so its draft is removed at the end; it takes little disk space while the history is recorded.
 """
 
 import shutil
@@ -29,7 +28,7 @@ from linearizability.shards.spilling import CHUNK_ROWS, Dealer, Spill
 RECORDED_ROWS: Final = 262_144
 """The maximum number of rows that wait in memory (about 40 MB) in a recording process."""
 _TABLE_ROWS: Final = 100
-"""The overhead of a waiting table, as a number of rows: even a small one takes 15 KB, and idle clients flush many."""
+"""The overhead of a waiting table, as a number of rows: even a small table takes 15 KB, and each flush adds some."""
 
 
 class LayoutWriter:
@@ -123,7 +122,7 @@ class LayoutWriter:
 
 
 class LayoutThread:
-    """A layout writer in a thread, at most one `add` behind; as a context manager, it removes the draft on an error."""
+    """A layout writer in a thread, at most one `add` behind. The context manager removes the draft after an error."""
 
     def __init__(self, layout: LayoutWriter) -> None:
         self.layout = layout

@@ -68,7 +68,11 @@ class Episode:
 
     def send(self, offset: int | None, process: int = 0, outcome: str = "ok", epoch: int | None = None,
              **columns: Any) -> int:  # fmt: skip
-        """Add a produce of one record with acks=all; return its value. `offset` is None if it was not acknowledged."""
+        """Add a produce of one record with acks=all; return the record's value.
+
+        :param offset: the acknowledged offset; None if the record was not acknowledged.
+        :param process: the process of the episode that sends, from 0 to 9.
+        """
         given = {"producer_id": self.process + process, "producer_epoch": 0, "node": self.topic.node(self.partition)}
         op_id = self.op(self.process + process, "produce", outcome, **{"acks": -1, **given, **columns})
         value = self.new_value()
@@ -82,9 +86,10 @@ class Episode:
 
     def poll(self, before: int, after: int, returned: Mapping[int, int], process: int | None = None,
              f: str = "poll", **columns: Any) -> int:  # fmt: skip
-        """Add a poll of [before, after) by the consumer of the partition or by a process of the episode; return its id.
+        """Add a poll that passes [before, after); return its id.
 
         :param returned: values by offset.
+        :param process: the process of the episode that polls, from 0 to 9; None for the consumer of the partition.
         """
         consumer = FIRST_CONSUMER + self.partition if process is None else self.process + process
         op_id = self.op(consumer, f, **{"isolation": "read_committed", **columns})

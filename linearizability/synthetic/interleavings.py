@@ -1,10 +1,13 @@
 """Interleavings of transactions that depend on each other in a cycle: the shortest one for each cycle anomaly.
 
-A step is (transaction, kind, log, option); a commit has only the first two. Both logs are new partitions that the rest
-of the history does not use. Each begins with a record that was sent outside transactions. `send` appends a record;
-`read` returns the committed records from the beginning. A step has an option if the broker breaks a rule in this step,
-or if the step is a read by a slow consumer, which ends before the log end. The option of a send is the offset of its
-record. The option of a read is its end offset, or `dirty` if it also returns uncommitted records.
+A step is (transaction, kind, log, option); a commit has only the first two. A transaction begins with its first step.
+If it has no commit step, it commits after its last step. Both logs are new partitions that the rest of the history does
+not use. Each begins with a record that was sent outside transactions. `send` appends a record; `read` returns the
+committed records from the beginning.
+
+A step has an option if the broker breaks a rule in it, or if it is a read by a slow consumer that ends before the log
+end. The option of a send is the offset of its record. The option of a read is its end offset, or `dirty` if it also
+returns uncommitted records.
 """
 
 from collections.abc import Sequence

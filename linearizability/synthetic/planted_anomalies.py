@@ -14,10 +14,8 @@ PlantAnomaly = Callable[[Episode], None]
 
 _OUTAGE_STEP_NS: Final = 4_000_000_000
 _OUTAGE_STEPS: Final = 40
-"""The number of produces that are not served; `_OUTAGE_STEP_NS` is the time between two of them.
-
-The product of the two exceeds the allowance of `unavailable`.
-"""
+"""The number of produces that are not served, `_OUTAGE_STEP_NS` apart. Together they last longer than `unavailable`
+permits."""
 
 
 def lost_write(e: Episode) -> None:

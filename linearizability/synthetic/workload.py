@@ -31,6 +31,7 @@ NODES: Final = 3
 _MARGIN_NS: Final = 50_000
 _LATENCY_NS: Final = (1_000_000, 12_000_000)
 _TIMED_OUT: Final = 0.001
+"""The share of produces that time out."""
 _FIRST_TIMESTAMP_MS: Final = 1_760_000_000_000
 
 CODED: Final = frozenset({"topic", "topic_id", "direction", "f", "outcome", "isolation", "cause", "source", "error"})

@@ -26,7 +26,7 @@ from linearizability.synthetic.planted_anomalies import LAST, PLANTED_ANOMALIES
 from linearizability.synthetic.workload import BATCH_RECORDS, CODED, TOPIC, Tables, Topic, chunk, schema_of
 
 CHUNK_STEPS: Final = 50_000
-"""About a million records, which need about 100 MB while they are generated."""
+"""The steps of a chunk: about a million records, which need about 100 MB while they are generated."""
 _TOPIC_PROPERTIES: Final = {"replication.factor": "3", "min.insync.replicas": "2"}
 
 
@@ -77,14 +77,14 @@ def history(request: Request) -> Iterator[Tables]:
     steps = -(-request.records // (2 * BATCH_RECORDS))
     chunks = -(-steps // CHUNK_STEPS)
     among = sorted((name for name in request.planted if name not in LAST), key=lambda _: rng.random())
-    after = np.sort(rng.integers(0, chunks, len(among)))
+    chunk_numbers = np.sort(rng.integers(0, chunks, len(among)))
     for number in range(chunks):
         yield chunk(topic, min(CHUNK_STEPS, steps - number * CHUNK_STEPS), rng)
-        for name in [name for name, place in zip(among, after, strict=True) if place == number]:
+        for name in [name for name, planted_after in zip(among, chunk_numbers, strict=True) if planted_after == number]:
             yield _planted(topic, name, int(rng.integers(request.partitions)))
     last = [name for name in request.planted if name in LAST]
-    places = rng.permutation(np.resize(np.arange(request.partitions), len(last)))
-    for name, partition in zip(last, places, strict=True):
+    partitions = rng.permutation(np.resize(np.arange(request.partitions), len(last)))
+    for name, partition in zip(last, partitions, strict=True):
         yield _planted(topic, name, int(partition))
 
 

@@ -83,7 +83,7 @@ def test_commits_inside_transactions_are_not_judged():
     tables = commits(("commit_offsets", 5), ("fetch_offsets", None))
     tables.rows["operations"][0].update(txn_id="x", txn_seq=1)
     (reason,) = judged(tables, "committed-offset").reasons
-    assert reason == "group g, t-0: operation 0 commits inside a transaction, which takes effect with it"
+    assert reason == "group g, t-0: operation 0 commits inside a transaction and takes effect with it"
 
 
 @pytest.mark.parametrize(

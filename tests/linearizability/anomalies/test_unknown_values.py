@@ -49,7 +49,7 @@ def test_an_invalid_last_stable_offset_is_rejected(tmp_path):
     read(tables, 2, 30, [(0, 1)], isolation="read_committed", last_stable_offset=-5)
     assert (
         rejection(tmp_path, tables)
-        == "table positions, row 0 (op_id 1): last_stable_offset is -5; it is never below 0, but for -1, unknown"
+        == "table positions, row 0 (op_id 1): last_stable_offset is -5; it is never below 0, except -1 for unknown"
     )
 
 

@@ -186,7 +186,7 @@ def test_unknown_column_is_named(tmp_path):
         recorder = Recorder(writer)
         with pytest.raises(TypeError, match="operations has no column ack "):
             recorder.invoke(1, "produce", ack=1)
-        with pytest.raises(TypeError, match="operations has no column complete_ns that a caller sets"):
+        with pytest.raises(TypeError, match="operations has no column complete_ns that a caller may set"):
             recorder.invoke(1, "produce", complete_ns=1)
         with pytest.raises(TypeError, match="states has no column leeder"):
             recorder.state(leeder=1)

@@ -65,7 +65,7 @@ def test_null_in_a_required_column_is_rejected(tmp_path, name, column):
     row = len(valid_tables()[name]) - 1
     message = rejection(tmp_path, changed(name, row, **{column: None}))
     assert message.startswith(f"table {name}, row {row} (")
-    assert message.endswith(f"): {column} is null; it may not be")
+    assert message.endswith(f"): {column} is null; null is not allowed")
 
 
 CLOSED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.values]

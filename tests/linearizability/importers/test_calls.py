@@ -110,7 +110,7 @@ def test_log_of_porcupine_with_another_model(verdict_of):
     assert verdict_of(without_cas.replace(":read\t4", ":read\t3"), "register") is Verdict.OK
     assert verdict_of(STORE, "key-value") is Verdict.OK
     with pytest.raises(
-        NotARunError, match=r"against etcd.*, and of another object: no such operation: 'cas'; known are"
+        NotARunError, match=r"against etcd.*, but the model is of another object: no such operation: 'cas'; known are"
     ):
         verdict_of(REGISTER, "register")
 
@@ -310,7 +310,7 @@ def test_independent_keys_are_judged_separately(verdict_of):
             "compare-and-set",
             "line 3: cas(expected, new) -> true or false with (0, (1, 2)) may be of one object or of independent keys",
         ),
-        ([("get", [0, None], [0, 3])], "key-value", "is invoked with (0, None), as of independent keys, which this"),
+        ([("get", [0, None], [0, 3])], "key-value", "is invoked with (0, None), as in a log of independent keys"),
         ([("cas", [0, 1], None)], "compare-and-set", "line 1: cas returns true or false, not None"),
     ],
 )

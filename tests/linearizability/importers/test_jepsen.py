@@ -131,7 +131,7 @@ def test_keys_are_partitions(tmp_path):
         ),
         ("0 maybe poll [[:poll]]", "line 5: an operation has a type (invoke, ok, fail, info) and an f"),
         ("-1 invoke poll [[:poll]]", "line 5: process is -1, neither a number nor a nemesis"),
-        ("0 invoke send [[:send 1 20]]", "line 5: sends 20 to key 1, as line 1 does; a key is sent a value once"),
+        ("0 invoke send [[:send 1 20]]", "line 5: sends 20 to key 1, as line 1 does; a value is sent to a key"),
         ("0 invoke send [[:send 1 x]]", "line 5: value is x, not an integer of 64 bits"),
         ("0 invoke poll [[:drain]]", "line 5: not a micro-operation [send key value] or [poll]: ('drain',)"),
         (
@@ -148,7 +148,10 @@ def test_keys_are_partitions(tmp_path):
             "0 invoke send [[:send 1 50]]\n0 ok send [[:send 2 [0 50]]]",
             "line 6: completes ['send', 2, (0, 50)], but inv",
         ),
-        ("0 invoke assign 7 :seek-to-beginning? true\n0 ok assign 7", "line 5: assign of 7, not of keys"),
+        (
+            "0 invoke assign 7 :seek-to-beginning? true\n0 ok assign 7",
+            "line 5: assign has the value 7, not a list of keys",
+        ),
         ("0 invoke poll [[:poll]", "line 5: } does not close the [ of line 5"),
         ("0 invoke poll [[:poll]] {", "line 5: the file ends before this { does"),
         ("0 invoke poll [[:poll]] :a", "line 5: a map whose last key has no value"),

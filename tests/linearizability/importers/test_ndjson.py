@@ -110,7 +110,7 @@ def test_table_without_rows_is_not_absent(tmp_path):
         ([RUN, PRODUCE.replace('"ok"', '"\\ud800"')], 'line 2: table operations: outcome is "\\ud800", not'),
         ([RUN, '{"table": "states", "isr": [1, "2"]}'], 'line 2: table states: isr is [1, "2"], not of type list'),
         ([RUN, PRODUCE.replace(": 9", ": 4")], "line 2: table operations: complete_ns is 4; that is before its"),
-        ([RUN, PRODUCE.replace(', "f": "produce"', "")], "line 2: table operations: f is null; it may not be"),
+        ([RUN, PRODUCE.replace(', "f": "produce"', "")], "line 2: table operations: f is null; null is not allowed"),
         ([RUN, PRODUCE.replace('"ok"', '"fine"')], "line 2: table operations: outcome is 'fine'; known are ok, fail,"),
         ([RUN, PRODUCE, PRODUCE], "line 3: table operations: line 2 has the same op_id"),
         ([RUN, PRODUCE, SEND, POLL, SEND.replace(": 0, \"v", ": -1, \"v")], "line 5: table records: partition is -1"),

@@ -65,9 +65,9 @@ def test_key_value_log_is_judged_by_key(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("INFO nothing of the kind", r"short.log, line 1: not a line of such a log: INFO nothing of the kind"),
+        ("INFO nothing of the kind", r"short.log, line 1: not a line of a log of this form: INFO nothing of the kind"),
         (ETCD + "INFO  jepsen.util - 9\t:ok\t:read\t5\n", r"line 11: process 9 completes what it did not invoke"),
-        (ETCD + "INFO  jepsen.util - 9\t:invoke\t:cas\t[1]\n", r"line 11: not a line of such a log"),
+        (ETCD + "INFO  jepsen.util - 9\t:invoke\t:cas\t[1]\n", r"line 11: not a line of a log of this form"),
     ],
 )
 def test_invalid_log_is_rejected(tmp_path, text, message):
@@ -108,9 +108,9 @@ def test_outcome_of_a_completion_is_respected(verdict_of):
         (":write\t1", ":ok :write\t2", r"line 2: process 0 completes write\(2\), but invoked write\(1\) on line 1"),
         (":cas\t[1 2]", ":ok :cas\t[7 9]", r"line 2: process 0 completes cas\(7, 9\), but invoked cas\(1, 2\)"),
         (":cas\t[1 2]", ":info :write\t:timed-out", r"line 2: process 0 completes write\(\), but invoked cas\(1, 2\)"),
-        (":read\tnil", ":ok :read\t:timed-out", "line 2: not a line of such a log"),
-        (":write\t1", ":ok :write\t:timed-out", "line 2: not a line of such a log"),
-        (":write\t:timed-out", ":ok :write\t1", "line 1: not a line of such a log"),
+        (":read\tnil", ":ok :read\t:timed-out", "line 2: not a line of a log of this form"),
+        (":write\t1", ":ok :write\t:timed-out", "line 2: not a line of a log of this form"),
+        (":write\t:timed-out", ":ok :write\t1", "line 1: not a line of a log of this form"),
     ],
 )
 def test_completion_of_another_operation_is_rejected(verdict_of, invocation, completion, message):
@@ -123,7 +123,7 @@ def test_completion_of_another_operation_is_rejected(verdict_of, invocation, com
     [
         (':ok, :f :put, :key "1", :value "a"', r"completes put\('1', 'a'\), but invoked put\('0', 'a'\) on line 1"),
         (':ok, :f :get, :key "0", :value "a"', r"completes get\('0'\), but invoked put\('0', 'a'\) on line 1"),
-        (':ok, :f :put, :key "0", :value nil', "not a line of such a log"),
+        (':ok, :f :put, :key "0", :value nil', "not a line of a log of this form"),
     ],
 )
 def test_completion_of_another_operation_of_a_store_is_rejected(verdict_of, end, message):
