@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, Judgement, in_report_order
-from linearizability.printable import in_cell
+from linearizability.printable import counted, in_cell
 from reports.charts import figure
 from reports.console import plain_table
 from reports.jobs.comparison import FigureChange
@@ -43,7 +43,7 @@ def render_report(report: Report, place: Path) -> RenderableType:
 def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = plain_table()
     left_out = len(report.runs) - len(rows)
-    table.add_column(f"{left_out} earlier runs left out" if left_out else "", overflow="fold")
+    table.add_column(f"{counted(left_out, 'earlier run')} left out" if left_out else "", overflow="fold")
     for row in rows:
         table.add_column(Text(in_cell(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:

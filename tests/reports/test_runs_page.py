@@ -82,7 +82,7 @@ def test_terminal_has_no_row_for_an_anomaly_of_runs_without_a_column(tmp_path):
     report = report_of(tmp_path, *runs)
     lost, stale = (Judgement(1, 0, (Anomaly(name, Verdict.VIOLATION, 2, ()),)) for name in ("lost-write", "stale-read"))
     shown = as_text(render_report(replace(report, judgements=(lost, stale, *report.judgements[2:])), tmp_path), 200)
-    assert "1 earlier runs left out" in shown
+    assert "1 earlier run left out" in shown
     assert "stale-read" in shown
     assert "lost-write" not in shown
 
