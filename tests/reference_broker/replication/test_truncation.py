@@ -60,7 +60,7 @@ def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
 
 
 def test_recovery_point_is_checkpointed_when_records_below_it_are_removed() -> None:
-    """The checkpoint would otherwise name later records durable that nobody has flushed."""
+    """Otherwise the checkpoint would mark later records as durable before they are flushed."""
     group = leader_with_an_unreplicated_record()
     deposed = group.members[1].broker.replicas
     group.partition(1).log.flush()
