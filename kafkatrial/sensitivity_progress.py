@@ -8,7 +8,7 @@ from rich.text import Text
 from chaos.sensitivity import CleanRan, DefectTried, SensitivityStarted
 from conformance.events import Event
 from kafkatrial.live_line import LiveLine
-from linearizability.printable import printable
+from linearizability.printable import counted, printable
 from reports.sensitivity import Sensitivity
 
 _CLEAN_PERIOD = 250
@@ -46,7 +46,9 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
                 f"seeds from {event.first} on, {workers}"
             )
         case DefectTried(name=""):
-            return _tried(event, results).append(" missed", "bold red").append(f" after {event.trials:,} trials")
+            return (
+                _tried(event, results).append(" missed", "bold red").append(f" after {counted(event.trials, 'trial')}")
+            )
         case DefectTried():
             by = "its requirement" if "/" in event.name else "its saved trial"
             by = by if event.seed is None else f"the trial of seed {event.seed}"
