@@ -1,7 +1,7 @@
 """The work of `make trial` and `make test`, after the Makefile has created `.venv`.
 
-A step is a command; its command line is printed before it runs. Its output is printed at once, except that of steps
-that run beside another one, which is printed when both have ended. If a tool (Java, Go) is missing, the steps that need
+A step is a command; its command line is printed before it runs. Its output is printed at once, unless the step runs
+beside another one; then it is printed when both have ended. If a tool (Java, Go) is missing, the steps that need
 it are skipped with one line; with CI=true that is a failure, because such a line would be overlooked.
 """
 
@@ -34,8 +34,8 @@ KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
 """The other versions of Apache Kafka. A test starts each of them."""
 KFAKE = "docs/examples/kfake"
-CHAOS = "power-cut"
-"""The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
+CI_FINDING = "power-cut"
+"""The finding that CI shows. The others, and generated rounds, are part of `make nightly`."""
 IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
 """One process more than there are cores, because about half of the tests wait for clusters.
 
@@ -109,15 +109,15 @@ def run_trial(kafka_version: str | None) -> None:
 def test() -> None:
     """Run the linters, the tests, and the suite on real targets through pytest."""
     is_ci = os.environ.get("CI") == "true"
-    with ThreadPoolExecutor(1) as pool:  # compilers of Go beside downloads
+    with ThreadPoolExecutor(1) as pool:  # Go compiles while the programs in Java are downloaded
         toxiproxy = pool.submit(install_go_programs, needed=is_ci)
         lint()
         tools = Tools(kafka=install_java_programs(needed=is_ci), toxiproxy=toxiproxy.result())
-    if is_ci and tools.deselected_markers:
+    if is_ci and tools.deselected_markers:  # the missing tool has been printed
         raise Stop(ExitCode.USAGE)
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
-    suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CHAOS, *on_targets]]
+    suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CI_FINDING, *on_targets]]
     with running_beside(suite):
         run_tests(_deselecting(tools.deselected_markers))
 

@@ -130,10 +130,10 @@ def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]
     The first tenth of the records warms up the cluster, and is left out.
     """
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
-    return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
+    return [produce_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
 
-def acknowledge_one(producer: Producer, topic: str) -> float:
+def produce_one(producer: Producer, topic: str) -> float:
     """Produce one record and return the seconds until it was acknowledged."""
     started = time.monotonic()
     errors: list[object] = []
@@ -150,33 +150,33 @@ def acknowledge_one(producer: Producer, topic: str) -> float:
 def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
     """Yield the names and seconds of two failovers.
 
-    First the killed leader is not the active controller, then it is.
+    In the first failover, the killed leader is not the active controller. In the second one, it is.
     """
     for name, is_controller in (("failover_s", False), ("failover_of_controller_s", True)):
         controller = active_controller(target)
         others = {node.id for node in target.nodes} - {controller}
-        topic = _topic_led_by(target, f"{topic_prefix}-{name}", {controller} if is_controller else others)
-        leader = leader_of(target, topic)
+        topic = _create_topic_led_by(target, f"{topic_prefix}-{name}", {controller} if is_controller else others)
+        leader = await_leader(target, topic)
         producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **SHORT_BACKOFFS})
-        acknowledge_one(producer, topic)
+        produce_one(producer, topic)
         target.processes.kill(leader)
-        yield name, acknowledge_one(producer, topic)
+        yield name, produce_one(producer, topic)
         target.processes.restart(leader)
         _wait_until(lambda t=topic: len(_partition(target, t).isr_nodes) == len(target.nodes))
 
 
-def _topic_led_by(target: Target, prefix: str, leaders: set[int]) -> str:
+def _create_topic_led_by(target: Target, prefix: str, leaders: set[int]) -> str:
     """Create up to twenty topics, until the leader of one is in `leaders`, and return the name of that topic."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)
-        if leader_of(target, topic) in leaders:
+        if await_leader(target, topic) in leaders:
             return topic
-    raise SystemExit(f"{target.name}: the leader of none of 20 topics is in {sorted(leaders)}")
+    raise SystemExit(f"{target.name}: none of 20 topics has its leader in {sorted(leaders)}")
 
 
-def leader_of(target: Target, topic: str) -> int:
-    """Return the leader of the topic's only partition; wait until there is one."""
+def await_leader(target: Target, topic: str) -> int:
+    """Wait until the topic's only partition has a leader, and return its id."""
     _wait_until(lambda: _partition(target, topic) is not None and _partition(target, topic).leader_id > 0)
     return int(_partition(target, topic).leader_id)
 

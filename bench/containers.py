@@ -21,7 +21,6 @@ from fixtures.targets.controls import Barrier, Direction, LinkCondition
 
 GOAL_MS = 50
 HOLDS = LinkCondition(Barrier.HOLDS)
-OTHERS = (2, 3, "client")
 
 
 def main() -> None:
@@ -40,11 +39,12 @@ def main() -> None:
 
 
 def measure(cluster, turns: int) -> None:
-    both_ways = [pair for other in OTHERS for pair in (Direction(1, other), Direction(other, 1))]
+    from_nodes = [pair for other in (2, 3) for pair in (Direction(1, other), Direction(other, 1))]
+    from_client = [Direction(1, "client"), Direction("client", 1)]
     faults = {
         "one direction cut": lambda: cluster.links.impair([Direction(1, 2)], HOLDS),
-        "a node cut off from the other nodes": lambda: cluster.links.impair(both_ways[:4], HOLDS),
-        "a node cut off from all nodes and clients": lambda: cluster.links.impair(both_ways, HOLDS),
+        "a node cut off from the other nodes": lambda: cluster.links.impair(from_nodes, HOLDS),
+        "a node cut off from all nodes and clients": lambda: cluster.links.impair([*from_nodes, *from_client], HOLDS),
         "a node paused": lambda: cluster.processes.pause(1),
     }
     for name, impair in faults.items():
@@ -55,6 +55,7 @@ def measure(cluster, turns: int) -> None:
 
 
 def timed(impair) -> tuple[float, float]:
+    """Return the milliseconds until the fault is in effect, and from its end until it is healed."""
     start_s = time.perf_counter()
     with impair():
         begun_s = time.perf_counter()
@@ -64,7 +65,7 @@ def timed(impair) -> tuple[float, float]:
 
 
 def killed_ms(cluster) -> float:
-    """Return the time until the process has ended; its container is removed later."""
+    """Kill node 2, and return the milliseconds until its process has ended; its container is removed later."""
     process = cluster.processes.get(2)
     start_s = time.perf_counter()
     process.kill_without_waiting()

@@ -5,9 +5,9 @@
 Two clusters with the same settings run at once and are measured in turn, while the other one is idle; the order
 alternates. Records of 1,024 bytes are produced with acks=all to one partition, in three ways: in batches of a megabyte
 (librdkafka's default), in batches of 16 KiB (the default of Kafka's producer), and in batches of 16 KiB with
-`flush.messages=1`. A ratio is computed in each round, and the median of the rounds is printed. The plain directory is
-in the temporary directory. Flushes of the plain directory reach the real disk, and those of the FUSE disk do not, so
-the FUSE disk may be faster.
+`flush.messages=1`. The throughputs are divided in each round, and the median of these ratios is printed. The
+plain directory is in the temporary directory. Its flushes reach the real disk. Those of the FUSE disk do not, so the
+FUSE disk may be faster.
 
 Each write on the FUSE disk waits for its daemon. On a machine with other load that wait dominates the figures, so the
 load of the machine is printed too.
@@ -49,9 +49,9 @@ TURNS = 20
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--records", type=int, default=30_000)
-    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9, help="Number of rounds (default: %(default)s).")
+    parser.add_argument("--records", type=int, default=30_000, help="Number per round (default: %(default)s).")
+    parser.add_argument("--nodes", type=int, default=1, help="Number of nodes per cluster (default: %(default)s).")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kafkatrial-bench-") as directory:
         measure_kafka(Path(directory), arguments.nodes, arguments.rounds, arguments.records)
@@ -108,7 +108,7 @@ def measure_disk(directory: Path) -> None:
             with timed(times_ms["2,000 flushes of 4,096 bytes"]):
                 write_and_flush(mount_point / str(turn), 2_000)
             fault = disk.broken(DiskFault(error=None, files="nothing"))
-            with timed(times_ms["fault holds"]):
+            with timed(times_ms["start of a fault"]):
                 fault.__enter__()
             fault.__exit__(None, None, None)
             with timed(times_ms["power cut"]):

@@ -3,7 +3,7 @@
     .venv/bin/python bench/event_times.py
 
 A node has one thread, so all other requests wait until an event ends. Three nodes run in virtual time, on simulated
-disks. For each request, every event of every node is timed until all brokers have applied the effects. Other processes
+disks. From each request until all brokers have applied its effects, every event of every node is timed. Other processes
 on the machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 
@@ -23,7 +23,7 @@ from tests.reference_broker.cluster import Cluster
 GOAL_MS = 50.0
 EVENTS = ("handle", "handle_response", "write", "fire")
 NAMES = [f"topic-{number:05d}" for number in range(2_000)]
-MANY = [f"large-{number:05d}" for number in range(4_900)]
+VALIDATED_NAMES = [f"large-{number:05d}" for number in range(4_900)]
 ELEMENTS = 9_999
 PARTITIONS = 5_770
 
@@ -50,7 +50,7 @@ REQUESTS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "CreateTopics, validate only": (
         "CreateTopics",
         7,
-        {"topics": new_topics(MANY), "timeout": 30_000, "validate_only": True},
+        {"topics": new_topics(VALIDATED_NAMES), "timeout": 30_000, "validate_only": True},
     ),
     "CreatePartitions": (
         "CreatePartitions",

@@ -56,8 +56,8 @@ def main(rounds: int, version: str) -> None:
         for _ in range(rounds):
             for way, kind in WAYS.items():
                 measured[way].append(start(kind, version, nodes))
-        for unit, times in (("wall", 0), ("processor", 1)):
-            without, with_ = ([each[times] for each in measured[way]] for way in WAYS)
+        for unit, column in (("wall", 0), ("processor", 1)):
+            without, with_ = ([row[column] for row in measured[way]] for way in WAYS)
             ratio = statistics.median(with_) / statistics.median(without)
             print(f"{nodes} node(s), {unit:9} {_spread(without)} without, {_spread(with_)} with: {ratio:.2f}")
 

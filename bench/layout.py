@@ -1,4 +1,4 @@
-"""Benchmark of the layout of a large history: kafkatrial's sorted runs, and the same rows sorted by DuckDB or Spark.
+"""Cost of the layout of a large history if its rows are sorted by kafkatrial, by DuckDB, or by Spark.
 
     .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--methods ours duckdb] [--memory 2GB]
 
@@ -13,8 +13,8 @@ The worker processes or the session are started before the measurement. Afterwar
 layout; if two verdicts differ, the benchmark ends. Kafkatrial's layout also checks the rules of the format. The layout
 of `duckdb` checks most of them with `--rules`, and that of `spark` checks none.
 
-The medians of wall time, processor time and peak resident memory of all processes are printed, with the ratios to the
-method of comparison, and the load of the machine.
+For each method, the medians of wall time, processor time and peak resident memory of all processes are printed, with
+the ratios to the method that it is compared with. The load of the machine is printed, too.
 """
 
 import argparse
@@ -161,7 +161,9 @@ def compare(run, options):
             sys.stderr.write(f"{method}: {json.dumps(figures)}, load {os.getloadavg()[0]:.1f}\n")
             first = next(iter(rounds.values()))[0]
             if figures["verdicts"] != first["verdicts"]:
-                sys.exit(f"{method}: the verdict is {figures['verdicts']}, but {first['verdicts']} from other layouts")
+                sys.exit(
+                    f"{method}: the verdict {figures['verdicts']} differs from another layout's, {first['verdicts']}"
+                )
     table = Table("", "wall s", "ratio", "processor s", "ratio", "peak MB", "ratio", "sort s", "layout MB")
     for method, own in rounds.items():
         medians = {name: statistics.median(one[name] for one in own) for name in FIGURES}

@@ -1,10 +1,11 @@
-"""Cost of link faults: Apache Kafka's throughput without them, with faults on streams, and with faults on packets.
+"""Cost of the two ways to inject link faults, into streams and into packets, while no fault is in effect.
 
     .venv/bin/python bench/links.py [--target apache-kafka:4.3.1] [--rounds 7] [--records 30000]
 
-Three clusters of three nodes run at once, with the same settings, each in a process with its own client. `direct`
-cannot inject link faults, `streams` has a proxy in each link, and `packets` is in a network namespace with packet
-filters. One cluster is measured at a time, while the others are idle; the order alternates from round to round.
+Three clusters of three nodes of Apache Kafka run at once, with the same settings, each in a process with its own
+client. `direct` cannot inject link faults, `streams` has a proxy in each link, and `packets` is in a network namespace
+with packet filters. One cluster is measured at a time, while the others are idle; the order alternates from round to
+round.
 
 In each round, records of 1,024 bytes are produced with acks=all to one partition with three replicas. The throughput is
 divided by that of `direct` in the same round, and the median of these ratios is printed.
@@ -104,13 +105,13 @@ def measure(clusters: dict[str, Connection], rounds: int, records: int) -> None:
             rate = run_task(clusters[kind], records)
             if number:  # the first round warms up
                 rates[kind].append(rate)
-    with_faults = [kind for kind in clusters if kind != "direct"]
+    impairable = [kind for kind in clusters if kind != "direct"]
     print(f"{'direct':8} {statistics.median(rates['direct']):>9,.0f} records/s")
-    for kind in with_faults:
+    for kind in impairable:
         ratio = statistics.median(on / off for on, off in zip(rates[kind], rates["direct"], strict=True))
         rate = f"{statistics.median(rates[kind]):>9,.0f} records/s"
         print(f"{kind:8} {rate}  ratio {ratio:.2f}  goal {GOALS[kind]:.2f}: {verdict(ratio >= GOALS[kind])}")
-    for kind in with_faults:
+    for kind in impairable:
         times_ms = zip(*(run_task(clusters[kind], ISOLATE) for _ in range(ISOLATIONS)), strict=True)
         isolated_ms, healed_ms = map(statistics.median, times_ms)
         figures = f"isolated in {isolated_ms:.1f} ms, healed in {healed_ms:.1f} ms"

@@ -31,8 +31,8 @@ def cpu_s() -> float:
 def measured(steps: Iterator[None]) -> dict[str, float]:
     """Measure a generator from its first `yield`, which ends its preparation, to its end.
 
-    Memory is the highest sum of the resident memory of all processes; shared memory is counted in each. `last_s` is the
-    wall time from the first `yield` to the last one; 0 if there is only one.
+    Memory is the highest sum of the resident memory of all processes; shared memory is counted in each. `start_s` is
+    the wall time of the preparation, and `last_s` that from the first `yield` to the last one; 0 if there is only one.
     """
     peak_mb, ended = 0.0, threading.Event()
 

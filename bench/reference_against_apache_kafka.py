@@ -17,7 +17,7 @@ Ratios below 1.0 are better for times and memory, ratios above 1.0 for throughpu
 a replica on every node, and broker sessions of three seconds.
 
 Because the speed of a machine drifts, both clusters run at once. One is measured at a time, while the other is idle;
-their order alternates from round to round. A ratio is computed in each round, and the median of the rounds is printed.
+their order alternates from round to round. Each ratio is computed in every round, and its median is printed.
 
 `bench/reference_limits.py` measures the limits of the reference broker alone.
 """
@@ -40,6 +40,7 @@ from rich.table import Table
 
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Target
+from linearizability.printable import counted
 
 REFERENCE, KAFKA = "reference", "apache-kafka:4.3.1"
 SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
@@ -131,7 +132,7 @@ def rounds(count: int, nodes: int, work_dir: Path) -> Iterator[Mapping[str, Mapp
 
 def show(measured: list[Mapping[str, Mapping[str, float]]], nodes: int) -> dict[str, dict[str, float]]:
     """Print a table of the medians of all rounds, and return them by name of the measurement."""
-    size = f"{nodes} node{'s' if nodes > 1 else ''} each, median of {len(measured)} rounds"
+    size = f"{counted(nodes, 'node')} each, median of {counted(len(measured), 'round')}"
     table = Table(title=f"Reference broker against Apache Kafka 4.3.1, {size}")
     for heading in ("measurement", "reference", "Apache Kafka", "ratio", "goal"):
         table.add_column(heading, justify="left" if heading == "measurement" else "right")

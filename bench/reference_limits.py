@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster_measures import Brokers, acknowledge_one, create_topics, produce
+from cluster_measures import Brokers, create_topics, produce, produce_one
 from confluent_kafka import Producer
 
 from fixtures.targets.catalogue import parse_target
@@ -34,11 +34,12 @@ def idle_cpu_percents(partitions: int, work_dir: Path) -> tuple[float, float]:
             create_topics(cluster, f"many-{number}", partitions=partitions // TOPICS)
         time.sleep(SETTLE_S)
         after = brokers.idle_cpu_percent(IDLE_S)
-        acknowledge_one(Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"}), "many-0")
+        produce_one(Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"}), "many-0")
     return before, after
 
 
 def opening_s(records: int, work_dir: Path) -> float:
+    """Return the seconds until a restarted node serves a log of this length."""
     with parse_target("reference", 1, mesh=False, work_dir=work_dir) as cluster:
         create_topics(cluster, "long")
         print(f"{produce(cluster, 'long', b'x' * RECORD_BYTES, records):,.0f} records per second", flush=True)
@@ -51,7 +52,7 @@ def opening_s(records: int, work_dir: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=2000, help="Number of partitions on each of three nodes.")
-    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--records", type=int, default=10_000_000, help="Number of records in the long log.")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kafkatrial-bench-") as directory:
         before, after = idle_cpu_percents(arguments.partitions, Path(directory) / "partitions")

@@ -2,11 +2,13 @@
 
 One SQL query for each table (`SORTS`) selects its rows in the columns of `linearizability.shards.tables`; the records
 are joined with `operations`. The rows are sorted by log and one more column, which is the offset for records. DuckDB
-sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and `sortWithinPartitions`. Then the tasks
-that settle the parts of a layout (merge their rows and write them) read row groups of the sorted files instead of
-sorted runs. So files and verdicts are the same. With `rules`, DuckDB checks the rules between records, and the task
-`CheckOperations` checks `operations`. The rules about single rows are not checked, which favours these layouts. Only
-synthesized histories can be laid out: they have four tables of one file each, and a topic id in every row.
+sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and `sortWithinPartitions`. Then the parts
+of the layout are settled: kafkatrial's own tasks merge the rows of each part and write them. They read row groups of
+the sorted files where they otherwise read sorted runs, so files and verdicts are the same.
+
+With `rules`, DuckDB checks the rules between records, and the task `CheckOperations` checks `operations`. The rules
+about single rows are not checked, which favours these layouts. Only synthesized histories can be laid out: they have
+four tables of one file each, and a topic id in every row.
 """
 
 import shutil
@@ -190,9 +192,10 @@ def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, ru
 
 
 def sorted_by_spark(spark, run_dir: Path, folder: Path, *, records: int) -> None:
-    """Write the sorted files with Spark, in ranges of rows.
+    """Write the sorted files with Spark, one file per range of rows.
 
-    Sends and reads have one range per million records, and the other tables a quarter of that number; at least two.
+    Sends and reads have one range per million records, and each other table has a quarter of that number. No table has
+    fewer than two.
     """
     for name in ("operations", "records", "positions", "states"):
         spark.read.parquet(str(run_dir / "history" / f"{name}.parquet")).createOrReplaceTempView(name)

@@ -18,9 +18,9 @@ def reason_not_applicable(
     """Return why a requirement does not apply to a target, in one line; None if it applies.
 
     :param capabilities: the capabilities of the target.
-    :param version: the target's Kafka version; None if it is unknown, then the versions of the requirement are ignored.
+    :param version: the target's Kafka version. If it is None (unknown), the versions of the requirement are ignored.
     :param nodes: the number of the target's nodes.
-    :param reasons: why the target lacks capabilities, as far as it reports a reason.
+    :param reasons: for each capability that the target lacks and explains, the reason why.
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:

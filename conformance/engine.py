@@ -120,8 +120,8 @@ def seed_of(run_seed: int, requirement_id: str) -> int:
 def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, requirement_id: str) -> str:
     """Return the command line that reproduces a violation.
 
-    :param nodes: number of nodes of each target on which the requirement must run. If the targets that kafkatrial
-        starts have different numbers, the command has no option `--nodes`.
+    :param nodes: by name of the target, its number of nodes. If the targets that kafkatrial starts have different
+        numbers, the command has no option `--nodes`.
     """
     words = ["kafkatrial", "run", *targets_option(), *client_settings_option()]
     for target in nodes:
@@ -157,7 +157,10 @@ class _Run:
     judged: set[str] = field(default_factory=set)
     """Ids of the requirements with a final verdict."""
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Reasons to doubt an *ok* of a check alone, from the check beside others, by requirement id and target name."""
+    """Failures that a check beside others found, by requirement id and target name.
+
+    They are reasons to doubt an *ok* of the later check alone (`doubted`).
+    """
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: Sequence[threading.Thread] = ()
 
@@ -219,7 +222,7 @@ class _Run:
                 while requirement.id not in checks.results:
                     if (event := queue.get()) is not None:
                         yield event
-                yield from self._take(requirement, checks.results[requirement.id])
+                yield from self._conclude(requirement, checks.results[requirement.id])
         except BaseException:
             self.interrupted.set()
             raise
@@ -235,8 +238,8 @@ class _Run:
         expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
         return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
 
-    def _take(self, requirement: Requirement, result: Result) -> Iterator[Event]:
-        """Judge a requirement by its result beside others, or keep the result for the check alone."""
+    def _conclude(self, requirement: Requirement, result: Result) -> Iterator[Event]:
+        """Judge a requirement by its result beside others, or keep the doubts for the check alone."""
         if not result.is_final:
             self.doubts |= {(requirement.id, target): doubt for target, doubt in result.doubts.items()}
             return
@@ -244,7 +247,7 @@ class _Run:
             if target.name in result.findings:
                 yield self._judged(requirement, target, result.findings[target.name], result.seconds)
             else:
-                yield self._not_run(requirement, target, self._lacks(requirement, target) or "")
+                yield self._not_run(requirement, target, self._reason_not_run(requirement, target) or "")
         self.judged.add(requirement.id)
 
     # --- one requirement
@@ -252,8 +255,8 @@ class _Run:
     def check_alone(self, requirement: Requirement) -> Iterator[Event]:
         """Check a requirement while no other is checked."""
         yield self._started(requirement)
-        lacks = {target.name: self._lacks(requirement, target) for target in self.targets}
-        applicable = [target for target in self.targets if lacks[target.name] is None]
+        reasons = {target.name: self._reason_not_run(requirement, target) for target in self.targets}
+        applicable = [target for target in self.targets if reasons[target.name] is None]
         began = time.monotonic()
         findings: dict[str, Finding] = {}
         if applicable:
@@ -271,7 +274,7 @@ class _Run:
         for target in self.targets:
             finding = findings.get(target.name)
             if finding is None:
-                yield self._not_run(requirement, target, lacks[target.name] or "")
+                yield self._not_run(requirement, target, reasons[target.name] or "")
             else:
                 interference = self.interference.pop(target.name, "") or interference_with(target)
                 finding = doubted(finding, self.doubts.get((requirement.id, target.name), ""))
@@ -284,7 +287,7 @@ class _Run:
         return RequirementStarted(requirement.id, len(self.judged) + 1, len(self.requirements))
 
     def _applicable(self, requirement: Requirement) -> list[Target]:
-        return [target for target in self.targets if self._lacks(requirement, target) is None]
+        return [target for target in self.targets if self._reason_not_run(requirement, target) is None]
 
     def _unknown_by_links(self, targets: list[Target], error: TargetError) -> dict[str, Finding]:
         """Return unknown findings if links have failed, for example while a fault was healed; else raise the error."""
@@ -293,7 +296,8 @@ class _Run:
             raise error
         return {target.name: Finding(Verdict.UNKNOWN, str(error)) for target in targets}
 
-    def _lacks(self, requirement: Requirement, target: Target) -> str | None:
+    def _reason_not_run(self, requirement: Requirement, target: Target) -> str | None:
+        """Return why a requirement cannot be checked on a target: it is down, or lacks something; None if it can."""
         return self.down.get(target.name) or reason_not_applicable(
             requirement,
             capabilities=target.capabilities,
@@ -352,10 +356,10 @@ class _Run:
 
     # --- verdicts
 
-    def _not_run(self, requirement: Requirement, target: Target, lacks: str) -> RequirementJudged:
+    def _not_run(self, requirement: Requirement, target: Target, reason: str) -> RequirementJudged:
         verdict = Verdict.UNKNOWN if target.name in self.down else Verdict.NOT_APPLICABLE
         level = str(requirement.level)
-        return RequirementJudged(Finding(verdict, lacks, requirement=requirement.id, level=level, target=target.name))
+        return RequirementJudged(Finding(verdict, reason, requirement=requirement.id, level=level, target=target.name))
 
     def _judged(self, requirement: Requirement, target: Target, finding: Finding, seconds: float) -> RequirementJudged:
         expected = self.expectations.get(target.name, {})

@@ -46,7 +46,8 @@ class TargetStarting(Event):
 class TargetStarted(Event):
     """End of the start of a cluster: it has accepted and returned a record.
 
-    :ivar warning: why an existing cluster did not, although its brokers respond; empty if it did.
+    :ivar warning: why an existing cluster did not accept and return a record, although its brokers respond; empty if it
+        did.
     """
 
     event: ClassVar[str] = "target-started"

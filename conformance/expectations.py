@@ -15,7 +15,7 @@ reason = "idempotence is not implemented yet"
 link = "https://example.org/issues/7"
 ```
 
-The link may be left out. An expected violation that does not happen fails the run too: the file is out of date.
+The link may be left out. An expected violation that does not occur fails the run, too: the file is out of date.
 """
 
 import tomllib

@@ -3,8 +3,8 @@
 - A violation that the file does not list is added. Its reason is `TODO: ` and the cause that the run found. A flaky
   violation is not added: an entry whose violation does not occur in a run fails that run.
 - An entry is removed if its requirement is ok now, or no longer exists.
-- Every other entry keeps its text, comments included; also that of a requirement that the run has not judged. But if an
-  entry has another form than a `[[violation]]` table, all entries are rewritten.
+- Every other entry keeps its text and comments, even if the run has not judged its requirement. But if an entry has
+  another form than a `[[violation]]` table, all entries are rewritten.
 - Entries are in the order of their ids, so that the same findings give the same file.
 """
 

@@ -97,10 +97,10 @@ _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
 
 
 def select(wanted: Collection[str], level: Level = Level.SHOULD) -> tuple[Requirement, ...]:
-    """Return the requirements with one of the ids or areas (all, if none is named) that are at least of the level.
+    """Return the wanted requirements of a level or a stronger one. Raises `KeyError` for an unknown id or area.
 
-    A requirement named by its id is selected whatever its level. Raises `KeyError` for a name that is neither an id nor
-    an area.
+    :param wanted: ids and areas; empty for all requirements.
+    :param level: the weakest level. A requirement that is named by its id is returned whatever its level.
     """
     known = {requirement.id for requirement in REQUIREMENTS} | {requirement.area for requirement in REQUIREMENTS}
     if unknown := set(wanted) - known:

@@ -57,7 +57,8 @@ def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
 def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
     """Return a value of one of several types.
 
-    If none fits, the error is that of a part inside an object, or inside an array if only one of the types is an array.
+    If none fits, the error for an object is about its type or its part that does not fit, and so is the error for an
+    array if only one of the types is an array. Any other error names all types.
     """
     dataclasses = tuple(filter(is_dataclass, types))
     if dataclasses and isinstance(given, Mapping):

@@ -21,7 +21,7 @@ from pathlib import Path  # noqa: E402
 from kafkatrial import suite  # noqa: E402
 from kafkatrial.errors import full_directory, print_error, report, require_memory  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
-from kafkatrial.output import accept_any_text, flushed, is_reader_gone, output_problem  # noqa: E402
+from kafkatrial.output import accept_any_text, flush_output, is_reader_gone, output_problem  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if problem is not None:
         print_error(problem)
         sys.exit(ExitCode.INTERNAL)
-    sys.exit(flushed(exit_code(sys.argv[1:] if arguments is None else arguments)))
+    sys.exit(flush_output(exit_code(sys.argv[1:] if arguments is None else arguments)))
 
 
 def exit_code(arguments: Sequence[str]) -> ExitCode:

@@ -14,15 +14,15 @@ from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
 from conformance.events import Event
 from kafkatrial.errors import exit_code_of, print_error
 
-Companion = Callable[[Path], AbstractContextManager[object]]
+CompanionFactory = Callable[[Path], AbstractContextManager[object]]
 """Function that creates a companion for a run directory, which need not exist yet."""
 
 
 class Companions:
     """The companions of the current round."""
 
-    def __init__(self, kinds: Sequence[Companion]) -> None:
-        self._kinds = kinds
+    def __init__(self, factories: Sequence[CompanionFactory]) -> None:
+        self._factories = factories
         self._stack = ExitStack()
         self.failed = False
         """Whether any companion has failed."""
@@ -31,20 +31,21 @@ class Companions:
         """Enter the companions when a round starts, and leave them at its end. Runs that shrink failures have none."""
         match event:
             case RoundStarted():
-                for kind in self._kinds:
-                    self._guarded(partial(self._enter, kind, Path(event.run_dir)))
+                for factory in self._factories:
+                    self._report_error(partial(self._enter, factory, Path(event.run_dir)))
             case RoundJudged(is_shrinking=True) | RoundNotRun(is_shrinking=True):
                 pass
             case RoundJudged() | RoundNotRun() | ChaosEnded():
-                self._guarded(self._stack.close)
+                self._report_error(self._stack.close)
                 self._stack = ExitStack()
             case _:
                 pass
 
-    def _enter(self, kind: Companion, run_dir: Path) -> None:
-        self._stack.enter_context(kind(run_dir))
+    def _enter(self, factory: CompanionFactory, run_dir: Path) -> None:
+        self._stack.enter_context(factory(run_dir))
 
-    def _guarded(self, action: Callable[[], object]) -> None:
+    def _report_error(self, action: Callable[[], object]) -> None:
+        """Do the action. Print a known error instead of raising it."""
         try:
             action()
         except Exception as error:

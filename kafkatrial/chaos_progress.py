@@ -50,7 +50,7 @@ class ChaosProgress(LiveLine):
                     Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes")
                 )
             case Shrunk(found, directory):
-                standing = " (flaky: it did not show again)" if found.is_confirmed is False else ""
+                standing = " (flaky: it did not occur in another run)" if found.is_confirmed is False else ""
                 self._print(Text(f"{found.name} kept in {directory}{standing}"))
             case _:
                 pass
@@ -68,7 +68,7 @@ class ChaosProgress(LiveLine):
 
 def _banner(event: ChaosStarted) -> Text:
     limit = "" if event.seconds_max is None else f", for {event.seconds_max / 60:g} minutes"
-    rounds = "" if event.rounds_max is None else f", {event.rounds_max} round{'s' * (event.rounds_max != 1)}"
+    rounds = "" if event.rounds_max is None else f", {counted(event.rounds_max, 'round')}"
     return Text(f"seed {event.seed}{rounds}{limit} on {', '.join(event.targets)}; faults: {', '.join(event.kinds)}")
 
 

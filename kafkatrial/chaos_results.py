@@ -13,7 +13,7 @@ from linearizability.judgement import Verdict
 
 @dataclass(slots=True)
 class ChaosResults:
-    """Results of all rounds so far. Runs that shrink a failure are no rounds."""
+    """Results of all rounds so far. Runs that shrink a failure are not rounds."""
 
     rounds: list[RoundJudged] = field(default_factory=list)
     not_run: list[RoundNotRun] = field(default_factory=list)
@@ -21,7 +21,7 @@ class ChaosResults:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults that found a target, by kind of fault."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Number of rounds, by kind of fault and state, in which such a fault found a target and the state was reached."""
+    """Number of rounds that had both a fault of a kind, which found a target, and a state; by kind and state."""
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
     """Number of lost records, by target and acks."""
     seed: int = 0

@@ -1,4 +1,4 @@
-"""Session of `kafkatrial chaos`: check of the options, plan, run, summary; and the replay of a saved failure."""
+"""Session of `kafkatrial chaos`: checked options, run and summary. Also the replay of a saved failure."""
 
 import difflib
 import json
@@ -23,7 +23,7 @@ from conformance.events import Event
 from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import target_kinds
-from kafkatrial.accompanying import Companion, Companions
+from kafkatrial.accompanying import CompanionFactory, Companions
 from kafkatrial.chaos_progress import ChaosProgress
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.chaos_tables import render_chaos
@@ -44,7 +44,7 @@ _TARGETS = ("reference", "apache-kafka")
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ChaosChoices:
     """The options of the command line."""
 
     targets: tuple[str, ...]
@@ -62,7 +62,7 @@ class Choices:
     load: int = 1
 
 
-def plan_chaos(choices: Choices) -> Plan:
+def plan_chaos(choices: ChaosChoices) -> Plan:
     """Check every choice before anything starts, create the run directory, and return the plan.
 
     Raises:
@@ -99,10 +99,12 @@ def plan_chaos(choices: Choices) -> Plan:
     )
 
 
-def disk_named(name: str | None) -> DiskKind | None:
+def parse_disk_kind(name: str | None) -> DiskKind | None:
     """Return the kind of disk of that name; None without a name. Raises `UsageError` if there is no such kind."""
-    if name is None or name in {*DiskKind}:
-        return None if name is None else DiskKind(name)
+    if name is None:
+        return None
+    if name in {*DiskKind}:
+        return DiskKind(name)
     raise UsageError(f"--disk: there is no kind of disk {name!r}; there are {', '.join(DiskKind)}")
 
 
@@ -116,7 +118,7 @@ class ChaosRunner:
     """Runner of a plan. `run` returns the exit code; histories and a summary are in the run directory."""
 
     def __init__(
-        self, plan: Plan, *, as_json: bool, companions: Sequence[Companion] = (), is_live: bool = False
+        self, plan: Plan, *, as_json: bool, companions: Sequence[CompanionFactory] = (), is_live: bool = False
     ) -> None:
         self._plan = plan
         self._companions = tuple(companions)
@@ -170,8 +172,10 @@ def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager
     return LiveRun(run_dir, lambda: spark_session("local[*]", log=run_dir / LOG_NAME), progress.note)
 
 
-def make_companions(choices: Choices) -> Sequence[Companion]:
-    """Create the history topic, if one is requested; return the companions of the rounds. Call it before any round.
+def make_companions(choices: ChaosChoices) -> Sequence[CompanionFactory]:
+    """Create the history topic, if one is requested, and return the factory of the companion that sends to it.
+
+    This function is called before the first round. The live view is added by `ChaosRunner`.
 
     Raises:
         UsageError: one of the two options of the history topic is missing.

@@ -26,7 +26,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
     for each in results.shrunk:
         text = Text(f"{each.counterexample.name} on {each.counterexample.target}\n", "bold red")
         text.append(printable(each.counterexample.text), "")
-        again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{_common_options()}"
+        again = f"kafkatrial chaos --again {each.directory}{_disk_option(plan)}{_common_options()}"
         parts.append(Group(text, render_command("", again, "cyan")))
     code = results.exit_code
     last = Text(f"seed {results.seed} (kafkatrial chaos {options_of(plan)}), histories in {plan.out}: ")
@@ -35,7 +35,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
 
 
 def options_of(plan: Plan) -> str:
-    """Return the options that generate the same rounds again: targets, seed, kinds of faults, load, disk and so on."""
+    """Return the options that generate the same rounds again. They do not limit the number of rounds or the time."""
     options = [f"--target {target}" for target in plan.targets] + [f"--seed {plan.seed}"]
     if plan.sought is not None:
         options.append(f"--find {plan.sought.name}")
@@ -43,14 +43,14 @@ def options_of(plan: Plan) -> str:
         options += [f"--fault {kind}" for kind in plan.kinds]
     if plan.load != 1:
         options.append(f"--load {plan.load}")
-    return " ".join(options) + _disk_of(plan) + _common_options()
+    return " ".join(options) + _disk_option(plan) + _common_options()
 
 
 def _common_options() -> str:
     return as_option() + "".join(f" {shlex.quote(word)}" for word in targets_option())
 
 
-def _disk_of(plan: Plan) -> str:
+def _disk_option(plan: Plan) -> str:
     return "" if plan.disk is None else f" --disk {plan.disk}"
 
 

@@ -157,7 +157,7 @@ class KafkaCluster:
         try:
             yield paused
         finally:
-            with _over():
+            with _ignore_conflict():
                 self._act(paused, "resume")
 
     @contextmanager
@@ -167,7 +167,7 @@ class KafkaCluster:
         try:
             yield
         finally:
-            with _over():
+            with _ignore_conflict():
                 self._request("DELETE", f"/links/{link['source']}/{link['destination']}/cut")
 
     def restore(self) -> None:
@@ -226,8 +226,8 @@ def _quoted(node: int | str) -> str:
 
 
 @contextmanager
-def _over() -> Iterator[None]:
-    """Ignore the status 409: the fault has already ended, because its node was killed or `restore` ended it."""
+def _ignore_conflict() -> Iterator[None]:
+    """Ignore the status 409, which means that the fault ended earlier: its node was killed, or `restore` ended it."""
     try:
         yield
     except ClusterError as error:

@@ -47,7 +47,10 @@ class Collector:
 
 
 def exit_code_of_results(results: Results) -> ExitCode:
-    """Return the exit code of a run that has ended; a violation takes precedence over an interruption."""
+    """Return the exit code of a run that has ended. A violation takes precedence over an interruption.
+
+    An expected violation that did not occur counts as a violation, so that its expectation is removed.
+    """
     standings = results.counts()
     if Standing.VIOLATION in standings or Standing.FIXED in standings:
         return ExitCode.VIOLATION

@@ -122,7 +122,7 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
                 code = _update(plan, comparer.result)
             is_complete = True
         except KeyboardInterrupt:
-            code = _interrupted(plan, comparer.result)
+            code = _exit_code_of_interruption(plan, comparer.result)
             print_error("interrupted; the clusters are stopped")
         finally:
             _write(plan, comparer.result, run_dir, now, code, is_complete=is_complete)
@@ -159,20 +159,20 @@ def _run(plan: ComparisonPlan, comparer: Comparer, run_dir: Path) -> None:
 
 def exit_code_of_comparison(result: Comparison, known: Mapping[str, str]) -> ExitCode:
     """Return the exit code of a complete comparison: a difference that is neither known nor cosmetic is a violation."""
-    if _new(result, known):
+    if _new_differences(result, known):
         return ExitCode.VIOLATION
     if result.unknown:
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK if any(result.compared.values()) else ExitCode.NOTHING_RAN
 
 
-def _interrupted(plan: ComparisonPlan, result: Comparison) -> ExitCode:
-    """Return VIOLATION if there is a new difference, unless it was to be added to the baseline, else INTERRUPTED."""
-    is_violation = not plan.update_baseline and _new(result, plan.known)
+def _exit_code_of_interruption(plan: ComparisonPlan, result: Comparison) -> ExitCode:
+    """Return the exit code of an interruption. Without `--update-baseline`, a new difference is a violation."""
+    is_violation = not plan.update_baseline and _new_differences(result, plan.known)
     return ExitCode.VIOLATION if is_violation else ExitCode.INTERRUPTED
 
 
-def _new(result: Comparison, known: Mapping[str, str]) -> list[GroupedDifference]:
+def _new_differences(result: Comparison, known: Mapping[str, str]) -> list[GroupedDifference]:
     return [difference for difference in result.differences.values() if _is_new(difference, known)]
 
 
@@ -180,8 +180,8 @@ def _is_new(difference: GroupedDifference, known: Mapping[str, str]) -> bool:
     return difference.cause.rank is not Rank.COSMETIC and difference.cause.id not in known
 
 
-def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
-    """Whether the scripts of all requirements ran and have results: a difference that was not found is then gone."""
+def _has_all_results(plan: ComparisonPlan, result: Comparison) -> bool:
+    """Whether the scripts of all requirements have results. A known difference that was not found is then fixed."""
     return plan.is_whole and not result.skipped and not result.unknown
 
 
@@ -193,7 +193,7 @@ def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
 
 def _updated(plan: ComparisonPlan, result: Comparison) -> dict[str, str]:
     found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
-    return updated_baseline(plan.known, found, is_whole=_is_whole(plan, result))
+    return updated_baseline(plan.known, found, is_whole=_has_all_results(plan, result))
 
 
 def _write(
@@ -254,11 +254,12 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
             names = [name for name, text in reasons.items() if text == reason]
             show(console, Text(f"{title}: {one_line(reason, _VALUE_MAX)}: {', '.join(names)}", "dim"))
     fixed = plan.known.keys() - {each.cause.id for each in result.differences.values()}
-    for name in sorted(fixed) if is_complete and _is_whole(plan, result) else ():
+    for name in sorted(fixed) if is_complete and _has_all_results(plan, result) else ():
         show(console, Text(f"no longer found: {one_line(name)}", "dim"))
     scripts = sum(result.compared.values())
     causes = f"{counted(len(result.differences), 'cause')} of differences"
-    show(console, Text(f"\n{counted(scripts, 'script')}, {causes}, {len(_new(result, plan.known))} new"))
+    new = len(_new_differences(result, plan.known))
+    show(console, Text(f"\n{counted(scripts, 'script')}, {causes}, {new} new"))
     show(console, Text(f"Run        {run_dir}"))
     meaning = _MEANINGS.get(code, code.meaning)
     if plan.update_baseline and is_complete:

@@ -103,8 +103,8 @@ def await_whole(target: Target, raise_if_ended: Callable[[], None]) -> None:
 class _Fault:
     """A fault in force. If its end fails, it is still in force, and `end` can be called again.
 
-    A context manager can be left only once. So after a failure, `end` begins the same fault again, which has no effect
-    while it is in force, and leaves the new context.
+    A context manager can be left only once. So if its end has failed, `end` begins the same fault again and leaves the
+    new context. To begin a fault that is still in force has no effect.
     """
 
     def __init__(self, begin: Callable[[], AbstractContextManager[None]]) -> None:
@@ -201,7 +201,7 @@ class Control:
         """
         text = str(reference)
         if _NODE_ID.fullmatch(text) and int(text) <= _NODE_ID_MAX:
-            return self._known(int(text))
+            return self._require_known(int(text))
         if text == CONTROLLER:
             return self._await_role(self._find_controller, "the cluster has no active controller")
         role = _ROLE.fullmatch(text)
@@ -257,7 +257,7 @@ class Control:
         First waits for actions in progress. Then returns at once if no node is down and no action was attempted since
         the last successful call.
         """
-        with self._alone():
+        with self._claim_all():
             with self._changed:
                 paused, cuts = sorted(self._paused), [*self._cuts]
                 down = [node for node, state in self._states.items() if state in _DOWN]
@@ -328,14 +328,14 @@ class Control:
     def _claim_node(self, node: int, action: str) -> Iterator[None]:
         with self._claim(node, action):
             with self._changed:
-                self._note_ended(of_claimed=node)
+                self._note_ended(including=node)
                 state = self._states[node]
             if state not in _ALLOWED[action]:
                 raise ConflictError(f"node {node} is {state}: {action} is not possible")
             yield
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _claim_all(self) -> Iterator[None]:
         """Wait until no action is in progress, and claim all nodes and links. Raises `StoppingError`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing or not (self._restoring or self._claims))
@@ -406,16 +406,16 @@ class Control:
             if self._cuts.get(link) is cut:
                 del self._cuts[link]
 
-    def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
+    def _note_ended(self, including: int | None = None) -> Mapping[int, str]:
         """Record which nodes ended by themselves. Return, for each ended process, the line of its log with the cause.
 
-        The state of a claimed node (during a restore, of every node) is left to the action that claimed it, except for
-        the node `of_claimed`.
+        A claimed node is not recorded, because the action that claimed it sets its state; a restore claims every node.
+        The node `including` is recorded even if it is claimed.
         """
         ended = self._ended()
         for node in ended:
             is_busy = self._restoring or node in self._claims
-            if self._states[node] not in _DOWN and (node == of_claimed or not is_busy):
+            if self._states[node] not in _DOWN and (node == including or not is_busy):
                 self._states[node] = NodeState.ENDED
                 self._paused.pop(node, None)
         return ended
@@ -441,7 +441,7 @@ class Control:
         for node, reason in ended.items():
             raise TargetError(f"node {node} ended by itself: {reason}")
 
-    def _known(self, node: int) -> int:
+    def _require_known(self, node: int) -> int:
         if node not in self._states:
             raise NotFoundError(f"no node {node}; there are {', '.join(map(str, self._states))}")
         return node
@@ -522,7 +522,7 @@ class Control:
                 if time.monotonic() - began > TOPIC_TIMEOUT_S:
                     raise
             if node is not None:
-                return self._known(node)
+                return self._require_known(node)
             if time.monotonic() - began > ROLE_TIMEOUT_S:
                 raise ConflictError(missing)
             self._raise_if_closing()

@@ -89,7 +89,7 @@ def _file_of(target: str, file: Path | None) -> Path:
 
 
 def _check_recipes(targets: Sequence[str]) -> None:
-    """Raise UsageError for a target whose recipe is not known: a run would not read a file in the working directory."""
+    """Raise UsageError for a target of an unknown kind. With its recipe, a run reads the file beside that recipe."""
     kinds = {row.kind for row in target_kinds()}
     for target in targets:
         if target.partition(":")[0] not in kinds:

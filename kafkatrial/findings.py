@@ -41,11 +41,11 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
     sought = finding(name)
     show(console, Group(Text(sought.text), render_program(printed(sought.trial))))
     with interruptible():
-        codes = [_shown_on(target, sought, disk, console) for target in targets]
+        codes = [_show_on(target, sought, disk, console) for target in targets]
     return min(codes, key=_WORST_FIRST.index)
 
 
-def _shown_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
+def _show_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
     supported = remove_unsupported_faults(target, sought.trial, disk)
     if supported.unsupported:
         show(console, Text(f"{target}: not applicable: {supported.reasons}", "yellow"))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def new_cluster(name: str, work_dir: Path | None = None) -> FuzzTarget:
     return target  # type: ignore[return-value]  # a cluster of processes has listeners and log directories too
 
 
-class FuzzCommand:
+class FuzzRunner:
     """Runner of a plan. `run` returns the exit code; history, findings and summary are in the run directory."""
 
     def __init__(self, plan: FuzzPlan, *, as_json: bool) -> None:
@@ -133,7 +134,7 @@ class FuzzCommand:
                 is_complete = True
             except KeyboardInterrupt:
                 print_error(self._save_interrupted())
-            code = exit_code_of(self._report, self._findings, is_complete=is_complete)
+            code = exit_code_of_session(self._report, self._findings, is_complete=is_complete)
             summary = _summary(plan, self._report, self._findings, code, is_complete=is_complete)
             (plan.out / SUMMARY_NAME).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         if self._as_json:
@@ -144,7 +145,7 @@ class FuzzCommand:
 
     @property
     def _findings(self) -> list[FuzzFinding]:
-        """All findings, each with as few requests as are known."""
+        """All findings: first those that have been shrunk, in their shrunk form, then the others."""
         return [*self._shrunk, *self._report.progress.findings[len(self._shrunk) :]]
 
     def _save_interrupted(self) -> str:
@@ -178,8 +179,7 @@ class FuzzCommand:
         if plan.shrink_s:
             self._print(f"looking for the cause of {finding.symptom} among {len(finding.requests)} requests")
             deadline_s = time.monotonic() + plan.shrink_s
-            started = lambda directory: new_cluster(plan.target, directory)  # noqa: E731
-            replays = Replays(finding, started, plan.session.limits, deadline_s)
+            replays = Replays(finding, partial(new_cluster, plan.target), plan.session.limits, deadline_s)
             finding = replays.shrink()
             save(path, finding)
         self._print(_description(finding, path))
@@ -201,7 +201,7 @@ class FuzzCommand:
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def exit_code_of(report: SessionReport, findings: list[FuzzFinding], *, is_complete: bool = True) -> ExitCode:
+def exit_code_of_session(report: SessionReport, findings: list[FuzzFinding], *, is_complete: bool = True) -> ExitCode:
     """Return VIOLATION if the history or a finding is a violation, else INTERRUPTED, INCONCLUSIVE or OK.
 
     INTERRUPTED means that the session or the shrinking of its findings is not complete. INCONCLUSIVE means
@@ -227,11 +227,10 @@ def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
     limits = bounds.applied_to(limits_for(new_cluster(finding.target).kind))
     console: Console = stdout_console()
     with interruptible():
-        started = lambda directory: new_cluster(finding.target, directory)  # noqa: E731
-        place = Replays(finding, started, limits, 0.0).showing(finding.requests)
-    shown = "does not occur (fixed, or flaky)" if place is None else f"occurs after request {place + 1}"
+        index = Replays(finding, partial(new_cluster, finding.target), limits, 0.0).replay(finding.requests)
+    shown = "does not occur (fixed, or flaky)" if index is None else f"occurs after request {index + 1}"
     show(console, f"{finding.target}: {finding.symptom} {shown} of {len(finding.requests)}")
-    return ExitCode.OK if place is None else ExitCode.VIOLATION
+    return ExitCode.OK if index is None else ExitCode.VIOLATION
 
 
 def _statistics(progress: FuzzProgress) -> str:

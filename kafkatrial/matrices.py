@@ -117,6 +117,6 @@ def _summary(matrix: Matrix) -> Iterator[str]:
     width = max(len(column.name) for column in matrix.columns)
     for number, column in enumerate(matrix.columns):
         for level in matrix.levels:
-            counted = matrix.counts(number, level).items()
-            parts = [f"{count} {standing}" for standing, count in counted if standing is not None]
+            counts = matrix.counts(number, level).items()
+            parts = [f"{count} {standing}" for standing, count in counts if standing is not None]
             yield f"{column.name:{width}}  {level}: {', '.join(parts) or 'not run'}"

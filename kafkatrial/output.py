@@ -62,7 +62,7 @@ def is_null_device() -> bool:
         return False
 
 
-def flushed(code: ExitCode) -> ExitCode:
+def flush_output(code: ExitCode) -> ExitCode:
     """Flush standard output; return the exit code, or that of a failed write."""
     if sys.stdout is None:
         return code

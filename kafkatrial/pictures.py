@@ -78,11 +78,11 @@ def _history_of(finding: Finding, run_dir: Path) -> History | None:
 
     The history of the failed requirement is preferred to those of other requirements.
     """
-    of_target = run_dir / "histories" / finding.target.replace(":", "-")
-    own = of_target / finding.requirement.replace("/", "-")
+    target_dir = run_dir / "histories" / finding.target.replace(":", "-")
+    requirement_dir = target_dir / finding.requirement.replace("/", "-")
     assert finding.judgement is not None
     topics = {row.topic for anomaly in finding.judgement.anomalies for row in anomaly.evidence if row.topic is not None}
-    for directory in (own, *sorted(of_target.glob("*"))):
+    for directory in (requirement_dir, *sorted(target_dir.glob("*"))):
         if (directory / RUN_FILE).exists() and topics <= RunInfo.read(directory).topics.keys():
             return open_history(directory)
     return None

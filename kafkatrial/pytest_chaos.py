@@ -40,7 +40,7 @@ class ChaosSession:
 
     def collect(self, session: pytest.Session) -> Iterator["ChaosItem"]:
         """Yield an item per finding and target, and one for the generated rounds on each target."""
-        suite = ChaosSuite.from_parent(session, name="chaos", nodeid="chaos")
+        parent = ChaosSuite.from_parent(session, name="chaos", nodeid="chaos")
         listed = _run("chaos", "--show", "list")
         if listed.code:
             pytest.exit(listed.output.strip() or "kafkatrial chaos printed nothing", returncode=listed.code)
@@ -48,9 +48,9 @@ class ChaosSession:
         for target in self._targets:
             for name in names:
                 arguments = ("--target", target, "--show", name)
-                yield ChaosItem.from_parent(suite, name=f"{name}[{target}]", arguments=arguments)
+                yield ChaosItem.from_parent(parent, name=f"{name}[{target}]", arguments=arguments)
             generated = ("--target", target, "--seed", self._seed, "--rounds", "2", "--shrink-minutes", "0")
-            yield ChaosItem.from_parent(suite, name=f"generated-rounds[{target}]", arguments=generated)
+            yield ChaosItem.from_parent(parent, name=f"generated-rounds[{target}]", arguments=generated)
 
 
 class ChaosSuite(pytest.Collector):

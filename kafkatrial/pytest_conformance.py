@@ -43,11 +43,11 @@ class ConformanceRun:
 
     def collect(self, session: pytest.Session) -> Iterator["RequirementItem"]:
         """Yield an item per requirement and target."""
-        suite = ConformanceSuite.from_parent(session, name="conformance", nodeid="conformance")
+        parent = ConformanceSuite.from_parent(session, name="conformance", nodeid="conformance")
         for requirement in self._plan["requirements"]:
             for target in self._plan["targets"]:
                 yield RequirementItem.from_parent(
-                    suite,
+                    parent,
                     name=f"{requirement['id']}[{target}]",
                     run=self,
                     requirement=requirement["id"],
@@ -126,14 +126,14 @@ class ConformanceRun:
         lines = self._errors.read().strip().splitlines()
         return lines[-1] if lines else f"kafkatrial run ended with {code} and printed nothing"
 
-    # --- the session's end
+    # --- end of the session
 
     def count_unknown(self) -> None:
         """Count an item that failed only because its verdict is unknown."""
         self._unknown += 1
 
     def exit_status(self, status: int, failed: int) -> int:
-        """Return INCONCLUSIVE (6) if tests failed, and every failed item is unknown; else `status`."""
+        """Return INCONCLUSIVE (6) if every failed item only has an unknown verdict; else the given `status`."""
         inconclusive = status == pytest.ExitCode.TESTS_FAILED and failed == self._unknown > 0
         return ExitCode.INCONCLUSIVE if inconclusive else status
 
@@ -163,7 +163,7 @@ class ConformanceSuite(pytest.Collector):
         return []
 
 
-class NotHeldError(Exception):
+class RequirementNotMetError(Exception):
     """Error of a requirement that is violated, is unknown, or holds despite an expected violation.
 
     The message is the finding.
@@ -192,11 +192,11 @@ class RequirementItem(pytest.Item):
                 pytest.xfail(verdict["reason"])
             case "unknown":
                 self._run.count_unknown()
-        raise NotHeldError(verdict["text"])
+        raise RequirementNotMetError(verdict["text"])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return only the finding, without a traceback through this file."""
-        if isinstance(excinfo.value, NotHeldError):
+        if isinstance(excinfo.value, RequirementNotMetError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
     expression = config.getoption("markexpr", "")
     if _is_distributed(config) and _selects("conformance", expression):
         raise pytest.UsageError(
-            "-m conformance tries the same scripts side by side on every target, in one process: leave out "
+            "-m conformance runs the same scripts side by side on every target, in one process: leave out "
             "pytest-xdist's -n and --dist, or pass -n 0"
         )
     if targets := config.getoption(_dest("targets")):
@@ -230,9 +230,9 @@ def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
     """Provide a running cluster with fault injection: the first `--target`, or else the reference broker.
 
-    After each test, and before each test that names this fixture or `request`, all faults are ended, every node that is
-    down is restarted, and all replicas are in sync again. Topics, records and groups are kept as long as the cluster:
-    for the session, or for the scope that `--kafkatrial-cluster-scope` sets.
+    The cluster is restored after each test, and before each test that names this fixture or `request`: all faults are
+    ended, every node that is down is restarted, and all replicas are in sync again. Topics, records and groups are kept
+    as long as the cluster runs: for the session, or for the scope that `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
 
@@ -254,8 +254,8 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Restore the cluster, if something between two tests, such as a process that ended late, has left it broken.
 
-    A test with the fixture `request` can request the cluster by name. pytest calls no hook when it does, and it may
-    never do so. So the cluster is restored before such a test too, but a failure is no error of the test.
+    A test with the fixture `request` may request the cluster by name while it runs, and pytest calls no hook then. So
+    the cluster is restored before such a test, too. If that fails, the test does not fail.
     """
     names = getattr(item, "fixturenames", ())
     if "kafka_cluster" in names:

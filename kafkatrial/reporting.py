@@ -1,4 +1,4 @@
-"""Reports of runs, each in a new directory: page and tables are renamed into it when both are complete."""
+"""Reports of runs. Each report has a new directory, which receives the page and the tables once both are complete."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_report_directory
-from kafkatrial.saved_histories import EXIT_CODES, Spark, combine, histories_in, unfinished_reasons
+from kafkatrial.saved_histories import EXIT_CODES, SparkOptions, combine, histories_in, unfinished_reasons
 from kafkatrial.spark_progress import spark_progress
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import Verdict
 from reports.jobs.engine import Engine
-from reports.jobs.report import Judge, Progress, Report, make_report, write_tables
+from reports.jobs.report import Judge, OnProgress, Report, make_report, write_tables
 from reports.runs_page import FILE_NAME, runs_page
 from reports.runs_terminal import render_report
 from reports.spark.errors import EngineFailedError
@@ -30,12 +30,16 @@ _TABLES = "tables"
 _HISTORIES = "histories/"
 """Directory of the histories in a run of the suite. The names of the histories in the report omit it."""
 
-Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
+JudgeAndEngine = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
 """The judge of a run, and the factory of the engine for the tables."""
 
 
 def report_runs(
-    directories: Sequence[Path], out: Path | None = None, *, spark: Spark | None = None, memory_mb: int | None = None
+    directories: Sequence[Path],
+    out: Path | None = None,
+    *,
+    spark: SparkOptions | None = None,
+    memory_mb: int | None = None,
 ) -> ExitCode:
     """Make a report of the runs in some directories, show its main figures, and return the worst verdict's exit code.
 
@@ -52,7 +56,7 @@ def report_runs(
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
         with spark_progress(doing="starting") as progress:
-            opened = _on_spark(spark, place / SPARK_LOG, progress) if spark else _here(scratch / "local", memory_mb)
+            opened = _on_spark(spark, place / SPARK_LOG, progress) if spark else _locally(scratch / "local", memory_mb)
             with opened as (judge, engine):
                 made = make_report(run_dirs, scratch, judge, engine, progress)
             progress("writing the report")
@@ -71,7 +75,7 @@ def show_unfinished(reasons: Sequence[str]) -> None:
 
 
 def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
-    """Return every run directory with its name: empty for a given directory, else the path below a given directory."""
+    """Return the name of every run directory: its path below the given directory; empty if it is given itself."""
     found: dict[Path, str] = {}
     for directory in directories:
         if directory.is_file():
@@ -84,7 +88,7 @@ def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
 
 
 @contextmanager
-def _here(scratch: Path, memory_mb: int | None) -> Iterator[Engines]:
+def _locally(scratch: Path, memory_mb: int | None) -> Iterator[JudgeAndEngine]:
     from linearizability.check import judge
     from reports.local.engine import local_engine
 
@@ -92,7 +96,7 @@ def _here(scratch: Path, memory_mb: int | None) -> Iterator[Engines]:
 
 
 @contextmanager
-def _on_spark(spark: Spark, log: Path, progress: Progress) -> Iterator[Engines]:
+def _on_spark(spark: SparkOptions, log: Path, progress: OnProgress) -> Iterator[JudgeAndEngine]:
     """Start Spark once, for the judge and the engine."""
     from reports.spark.check import judge_with_spark
     from reports.spark.jobs import spark_engine

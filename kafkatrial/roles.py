@@ -38,8 +38,8 @@ def find_partition(nodes: Sequence[Node], topic: str, partition: int) -> Partiti
         partitions = (found for described in response.topics for found in described.partitions)
         return [_partition_metadata(found) for found in partitions if found.partition_index == partition]
 
-    found = [each for response in _responses(nodes, request) for each in response]
-    return max(found, key=lambda metadata: metadata.leader_epoch, default=None)
+    versions = [each for response in _responses(nodes, request) for each in response]
+    return max(versions, key=lambda metadata: metadata.leader_epoch, default=None)
 
 
 def find_controller(nodes: Sequence[Node]) -> int | None:
@@ -50,8 +50,8 @@ def find_controller(nodes: Sequence[Node]) -> int | None:
         partitions = (found for each in response.topics for found in each.partitions)
         return [(int(found.leader_epoch), int(found.leader_id)) for found in partitions if found.leader_id >= 0]
 
-    found = [each for response in _responses(nodes, request) for each in response]
-    return max(found)[1] if found else None
+    leaders = [each for response in _responses(nodes, request) for each in response]
+    return max(leaders)[1] if leaders else None
 
 
 def _partition_metadata(found: Any) -> PartitionMetadata:

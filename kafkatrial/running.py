@@ -90,7 +90,7 @@ def plan_as_json(plan: RunPlan) -> str:
     return json.dumps({"targets": targets, "seed": plan.seed, "requirements": requirements})
 
 
-class Running:
+class SuiteRunner:
     """Runner of a plan. `run` returns the exit code; results, reports and logs are in the run directory."""
 
     def __init__(self, plan: RunPlan, *, events_fd: int | None = None) -> None:

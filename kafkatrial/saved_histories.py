@@ -1,8 +1,9 @@
 """The histories that a directory holds, and one judgement over them.
 
-A directory in the public format holds one history. A run of the suite holds one per requirement and target, a chaos
-session one per round; the judgement adds up their counts and names the history in each piece of evidence. If such a run
-was interrupted or killed, the missing requirements and rounds make the verdict unknown at best.
+A directory in the public format holds one history. A run of the suite holds one per requirement and target, and a chaos
+session one per round. The judgement over several histories adds up their counts, and names the history in each piece of
+evidence. If a run or session was interrupted or killed, the missing requirements or rounds make the verdict unknown at
+best.
 """
 
 import json
@@ -21,6 +22,7 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 from linearizability.history.run import RUN_FILE
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
+from linearizability.printable import counted
 from linearizability.verify import Budget
 from reports import results
 
@@ -36,7 +38,7 @@ EXIT_CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class SparkOptions:
     """Master and settings of Spark from the command line, and the path of its log."""
 
     master: str | None = None
@@ -85,8 +87,8 @@ def unfinished_reasons(directory: Path) -> tuple[str, ...]:
     if (directory / RUN_FILE).exists():
         return ()
     if _is_summarised(directory):
-        of_run, of_chaos = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
-        return (*_unjudged_requirements(of_run), *_missing_rounds(of_chaos))
+        run, session = _object_in(directory / results.FILE_NAME), _object_in(directory / SUMMARY_FILE)
+        return (*_unjudged_requirements(run), *_missing_rounds(session))
     return (
         (f"unfinished: the chaos session was killed before it wrote {SUMMARY_FILE}",) if _rounds_in(directory) else ()
     )
@@ -117,7 +119,8 @@ def _missing_rounds(summary: Mapping[str, Any]) -> tuple[str, ...]:
     if summary.get("complete") is not False:
         return ()
     judged, planned = len(summary.get("rounds") or ()), summary.get("rounds_max")
-    return (f"unfinished: {judged}{f' of {planned}' if planned else ''} rounds judged",)
+    rounds = f"{judged} of {planned} rounds" if planned else counted(judged, "round")
+    return (f"unfinished: {rounds} judged",)
 
 
 def _object_in(path: Path) -> Mapping[str, Any]:
@@ -133,7 +136,7 @@ def judge_each(
     histories: Mapping[str, Path],
     model: str | None = None,
     budget: Budget | None = None,
-    spark: Spark | None = None,
+    spark: SparkOptions | None = None,
 ) -> dict[str, Judgement]:
     """Judge every history: look for anomalies in this process or with Spark, or check a model within a budget.
 
@@ -153,7 +156,9 @@ def judge_each(
 
 
 @contextmanager
-def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> Iterator[Callable[[Path], Judgement]]:
+def _judging(
+    model: str | None, budget: Budget | None, spark: SparkOptions | None
+) -> Iterator[Callable[[Path], Judgement]]:
     """Yield the function that judges one history. Spark starts once for all of them."""
     if model is not None:
         from linearizability.check_object import judge_object

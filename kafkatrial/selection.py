@@ -14,9 +14,9 @@ def ids() -> frozenset[str]:
 
 
 def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement, ...]:
-    """Return the requirements named by id, and those named by area that have at least the level.
+    """Return the wanted requirements. A name is an id, or an area, which selects its requirements of at least `level`.
 
-    Without names, return all requirements that have at least the level.
+    Without names, all requirements of at least that level are selected.
 
     Raises:
         UsageError: a name is neither an id nor an area.

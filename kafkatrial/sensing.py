@@ -1,4 +1,4 @@
-"""Measurement of the defects that the suite detects, for `kafkatrial sensitivity`: plan, run and reports."""
+"""Measurement of how many defects the suite detects, for `kafkatrial sensitivity`: plan, run and reports."""
 
 import json
 import os
@@ -32,7 +32,7 @@ JSON_NAME = "sensitivity.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class SensitivityChoices:
     """The options of the command line."""
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class Choices:
     known_first: bool = False
 
 
-def plan_sensitivity(choices: Choices) -> Plan:
+def plan_sensitivity(choices: SensitivityChoices) -> Plan:
     """Check every choice before anything starts. Raises `UnknownDefectError`."""
     workers = choices.workers or len(os.sched_getaffinity(0))
     selected = tuple(each.name for each in select_defects(choices.names))
@@ -79,7 +79,7 @@ def _facts(each: Defect) -> dict[str, object]:
     }
 
 
-class Sensing:
+class SensitivityRunner:
     """Runner of a plan. `run` returns the exit code."""
 
     def __init__(self, plan: Plan, out: Path | None, *, as_json: bool) -> None:
@@ -109,28 +109,28 @@ class Sensing:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
         else:
             show(self._console, render_sensitivity(results))
-        return exit_code_of(results)
+        return exit_code_of_sensitivity(results)
 
     def _follow(self) -> None:
         events = run_sensitivity(self._plan)
         with SensitivityProgress(self._console) as progress, closing(events):
             for event in events:
-                self._take(event)
+                self._add(event)
                 progress.handle(event, self._results)
 
-    def _take(self, event: Event) -> None:
+    def _add(self, event: Event) -> None:
         results = self._results
         match event:
             case DefectTried():
                 results.rows.append(row_of(event))
-                self._alarm(*event.false_alarms)
+                self._add_false_alarms(*event.false_alarms)
             case CleanRan():
                 results.clean_scripts += 1
-                self._alarm(*filter(None, [event.false_alarm]))
+                self._add_false_alarms(*filter(None, [event.false_alarm]))
             case SensitivityEnded():
                 results.complete, results.seconds = event.complete, event.seconds
 
-    def _alarm(self, *alarms: FalseAlarm) -> None:
+    def _add_false_alarms(self, *alarms: FalseAlarm) -> None:
         """Add false alarms, one per seed: trials of several defects or of the clean broker may show the same one."""
         known = {row.seed for row in self._results.false_alarms}
         rows = [FalseAlarmRow(**asdict(alarm)) for alarm in alarms]
@@ -173,7 +173,7 @@ def row_of(tried: DefectTried) -> DefectRow:
     )
 
 
-def exit_code_of(results: Sensitivity) -> ExitCode:
+def exit_code_of_sensitivity(results: Sensitivity) -> ExitCode:
     """Return the exit code: a missed defect is a violation, and so is a false alarm."""
     if results.missed or results.false_alarms:
         return ExitCode.VIOLATION

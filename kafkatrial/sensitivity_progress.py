@@ -19,7 +19,7 @@ class SensitivityProgress(LiveLine):
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Change the live line, and print the line of the event, if it has one, above it."""
-        self._doing = Text(how_far(event, results))
+        self._doing = Text(progress_text(event, results))
         line = line_of(event, results)
         is_due = isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0
         if line is None and is_due and not self._is_shown:
@@ -28,7 +28,7 @@ class SensitivityProgress(LiveLine):
             self._print(line)
 
 
-def how_far(event: Event, results: Sensitivity) -> str:
+def progress_text(event: Event, results: Sensitivity) -> str:
     """Return `31 of 120 defects tried, 1 missed`, or the number of trials on the clean broker."""
     if isinstance(event, CleanRan):
         return f"{results.clean_scripts:,} of {event.total:,} trials on the clean broker"
@@ -40,10 +40,9 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
     """Return the line for an event; None if it has no line."""
     match event:
         case SensitivityStarted():
-            workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
             return Text(
-                f"{len(event.defects)} defects, {event.seconds:g} s of computing for each, "
-                f"seeds from {event.first} on, {workers}"
+                f"{counted(len(event.defects), 'defect')}, {event.seconds:g} s of computing for each, "
+                f"seeds from {event.first} on, {counted(event.workers, 'worker')}"
             )
         case DefectTried(name=""):
             return (

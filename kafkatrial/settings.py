@@ -81,7 +81,7 @@ def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
 def _error_message(name: str, error_type: str, message: str, given: Mapping[str, object]) -> str:
     """Return pydantic's message for a setting, with the source of the invalid value.
 
-    Only the name in pyproject.toml can be unknown, because pydantic ignores environment variables of no setting.
+    Only the name in pyproject.toml can be unknown, because pydantic ignores other environment variables.
     """
     if error_type == "extra_forbidden":
         close = difflib.get_close_matches(name, RunSettings.model_fields)

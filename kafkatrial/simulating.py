@@ -34,7 +34,7 @@ _SEEDS_MAX = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class SimulationChoices:
     """The options of the command line. `failures_max` is None if all seeds run, however many fail."""
 
     seeds: str | None
@@ -44,7 +44,7 @@ class Choices:
     failures_max: int | None
 
 
-def plan_simulation(choices: Choices) -> Plan:
+def plan_simulation(choices: SimulationChoices) -> Plan:
     """Check every choice before anything starts.
 
     Raises:
@@ -90,7 +90,7 @@ def _check_can_be_saved_in(directory: Path) -> None:
         raise UsageError(f"{directory}: a failure cannot be saved there: {existing} cannot be written to")
 
 
-class Simulating:
+class SimulationRunner:
     """Runner of a plan. `run` returns the exit code; the counterexamples are saved."""
 
     def __init__(self, plan: Plan, out: Path | None, *, as_json: bool, digests: bool) -> None:

@@ -15,6 +15,7 @@ from conformance.events import Event
 from conformance.trial.source import printed
 from kafkatrial.live_line import LiveLine
 from kafkatrial.simulation_results import SimulationResults
+from linearizability.printable import counted
 
 _PLAIN_PERIOD_S = 10.0
 
@@ -42,7 +43,7 @@ class SimulationProgress(LiveLine):
                     self._print(seed_line(event, digest=self._digests))
                 if not self._is_shown and self._console.get_time() - self._printed_s >= _PLAIN_PERIOD_S:
                     self._printed_s = self._console.get_time()
-                    self._print(Text(how_far(results, self._total, self._elapsed_s)))
+                    self._print(Text(progress_text(results, self._total, self._elapsed_s)))
             case FailureReplayed():
                 self._print(replayed_line(event))
             case ShrinkingStarted():
@@ -51,7 +52,7 @@ class SimulationProgress(LiveLine):
                 pass
 
     def _parts(self) -> tuple[Text, ...]:
-        far = "" if self._results is None else how_far(self._results, self._total, self._elapsed_s)
+        far = "" if self._results is None else progress_text(self._results, self._total, self._elapsed_s)
         return (self._doing or Text(far),)
 
 
@@ -67,14 +68,13 @@ def banner(event: CampaignStarted) -> Text:
         seeds = f"seed {event.first}"
     limit = "" if event.seconds_max is None else f", for {event.seconds_max / 60:g} minutes"
     stop = "all of them run" if event.failures_max is None else f"stops after {event.failures_max} failing"
-    workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
-    text = f"{seeds}{limit}, {workers}, {stop}, defect: {event.defect or 'none'}"
+    text = f"{seeds}{limit}, {counted(event.workers, 'worker')}, {stop}, defect: {event.defect or 'none'}"
     if event.last == event.first:
         text += f"\n{printed(trial_of_seed(event.first))}"
     return Text(text)
 
 
-def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> str:
+def progress_text(results: SimulationResults, total: int | None, elapsed_s: float) -> str:
     """Return the progress: `312 of 1,000 seeds, 21.3 a second, 5,900 times real time on a core`."""
     of_total = "" if total is None else f" of {total:,}"
     failing = f", {len(results.failing)} failing" if results.failing else ""
@@ -85,7 +85,7 @@ def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> 
 
 
 def seed_line(event: SeedRan, *, digest: bool) -> Text:
-    """Return a seed, its digest if `digest`, and its violation."""
+    """Return the line for a seed, with its violation, if there is one, and with its digest if `digest` is true."""
     line = Text(f"seed {event.seed}")
     if digest:
         line.append(f" {event.digest}")

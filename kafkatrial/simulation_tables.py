@@ -71,7 +71,7 @@ def _counterexample(found: Counterexample, directory: Path) -> RenderableType:
     if found.is_confirmed is None:
         title.append("  it ran once, and was not shrunk", "yellow")
     elif not found.is_confirmed:
-        title.append("  not confirmed: it did not come back", "yellow")
+        title.append("  not confirmed: it did not occur again", "yellow")
     files = ", ".join(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else "nothing"
     shrunk = f"  Shrunk in {found.runs} runs to {found.size}:"
     return Group(

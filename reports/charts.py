@@ -85,13 +85,13 @@ class TimeAxis:
         return max(1, math.ceil((self.seconds + 1) / POINTS_MAX))
 
     def binned(
-        self, values: Iterable[tuple[int, float]], together: Callable[[Sequence[float]], float]
+        self, values: Iterable[tuple[int, float]], combine: Callable[[Sequence[float]], float]
     ) -> dict[int, float]:
-        """Return values by bin from values by second; `together` reduces those of one bin."""
+        """Return values by bin from values by second; `combine` reduces those of one bin."""
         bins: dict[int, list[float]] = {}
         for second, value in values:
             bins.setdefault(second // self.bin_s, []).append(value)
-        return {place: together(found) for place, found in sorted(bins.items())}
+        return {number: combine(found) for number, found in sorted(bins.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,10 @@ class _Scale:
 def _line(name: str, style: str, axis: TimeAxis, points: Mapping[int, float], scale: _Scale) -> Line:
     path: list[str] = []
     dots: list[Point] = []
-    for place, value in points.items():
-        x, y = axis.x((place + 0.5) * axis.bin_s), scale.y(value)
-        begins = place - 1 not in points
-        if begins and place + 1 not in points:
+    for number, value in points.items():
+        x, y = axis.x((number + 0.5) * axis.bin_s), scale.y(value)
+        begins = number - 1 not in points
+        if begins and number + 1 not in points:
             dots.append((x, y))
         path.append(f"{'M' if begins else 'L'}{x:g} {y:g}")
     return Line(name, style, "".join(path), tuple(dots))

@@ -13,6 +13,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from linearizability.finding import Finding, Standing
+from linearizability.printable import counted
 from reports.program import program_html
 from reports.rendering import render
 from reports.results import RequirementInfo, Results
@@ -106,7 +107,7 @@ def cell_of(finding: Finding | None, anchor: str) -> Cell:
         return Cell("not-run", "·", "not run", "the run ended before it", "")
     standing = finding.standing
     word = "flaky" if finding.flaky else _WORDS.get(standing, str(standing))
-    title = finding.reason or f"{finding.scripts} scripts in {finding.seconds:.1f} s"
+    title = finding.reason or f"{counted(finding.scripts, 'script')} in {finding.seconds:.1f} s"
     return Cell(css_class(standing), SIGNS[standing], word, title, anchor if standing in WITH_SECTION else "")
 
 

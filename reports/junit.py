@@ -52,7 +52,7 @@ def _suite(results: Results, target: TargetInfo) -> ET.Element:
     facts = {"seed": str(results.seed), "target": target.name, "profile": results.profile}
     _properties(suite, [*facts.items(), *((f"version.{name}", value) for name, value in target.versions.items())])
     for finding in findings:
-        suite.append(_case(finding, results.requirement(finding.requirement), results.seed))
+        suite.append(_judged_case(finding, results.requirement(finding.requirement), results.seed))
     for requirement in unjudged:
         case = _test_case(requirement, target.name, seconds=0.0)
         ET.SubElement(case, "error", message=f"not run; {results.unfinished}", type=str(Standing.UNKNOWN))
@@ -60,7 +60,7 @@ def _suite(results: Results, target: TargetInfo) -> ET.Element:
     return suite
 
 
-def _case(finding: Finding, requirement: RequirementInfo, seed: int) -> ET.Element:
+def _judged_case(finding: Finding, requirement: RequirementInfo, seed: int) -> ET.Element:
     case = _test_case(requirement, finding.target, finding.seconds)
     facts = [("seed", str(seed)), ("target", finding.target), ("level", requirement.level)]
     facts += [("source", " ".join(filter(None, (source.title, source.url)))) for source in requirement.sources]

@@ -3,8 +3,8 @@
 - A column is a target with one version of its broker. Runs of the same target and version, on any machine, are merged.
 - The worst finding of these runs decides a cell (`WORST_FIRST`); of equally bad findings, the latest one does. With
   `latest`, the finding of the run that started last decides, whatever the others found.
-- A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a
-  run, but the requirement was not checked.
+- If an expected violation blocks a requirement, its cell is unknown, because the requirement was not checked. In the
+  exit code of a run, such a requirement counts as an expected violation.
 - Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
 """
 
@@ -33,7 +33,7 @@ BROKER: Final = "broker"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TargetColumn:
     """One target with one version of its broker. `runs` are the runs against it, the latest first."""
 
     name: str
@@ -67,10 +67,10 @@ class Column:
     @property
     def dates(self) -> str:
         """The day of the run, or the first and the last day of several."""
-        return " to ".join(sorted({days(run) for run in (self.runs[0], self.runs[-1])}))
+        return " to ".join(sorted({day_of(run) for run in (self.runs[0], self.runs[-1])}))
 
 
-def days(run: Results) -> str:
+def day_of(run: Results) -> str:
     """Return the day on which a run started."""
     return run.started_at.partition("T")[0]
 
@@ -79,7 +79,7 @@ def days(run: Results) -> str:
 class Matrix:
     """The merged runs."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TargetColumn, ...]
     requirements: tuple[RequirementInfo, ...]
     judged: Mapping[tuple[str, int], tuple[tuple[Results, Finding], ...]]
     """The runs with their findings, the latest first, by requirement and number of the column."""
@@ -122,15 +122,15 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
     """Return the matrix of at least one run."""
     newest_first = sorted(runs, key=lambda run: run.started_at, reverse=True)
     columns = tuple(
-        Column(name, tuple(run for run in newest_first if _key_of(run, name) == (name, version)))
+        TargetColumn(name, tuple(run for run in newest_first if _key_of(run, name) == (name, version)))
         for name, version in dict.fromkeys(_key(target) for run in runs for target in run.targets)
     )
     requirements = _in_order(runs, {info.id: info for run in reversed(newest_first) for info in run.requirements})
     judged: dict[tuple[str, int], tuple[tuple[Results, Finding], ...]] = {}
     for number, column in enumerate(columns):
         for run in column.runs:
-            of_target = (_as_checked(each) for each in reversed(run.outcomes) if each.target == column.name)
-            found = {each.requirement: each for each in of_target}
+            findings = (_as_checked(each) for each in reversed(run.outcomes) if each.target == column.name)
+            found = {each.requirement: each for each in findings}
             for requirement, finding in found.items():
                 judged[requirement, number] = (*judged.get((requirement, number), ()), (run, finding))
     return Matrix(columns, requirements, judged, latest)

@@ -11,7 +11,7 @@ from typing import Final
 from linearizability.finding import Finding, Standing
 from linearizability.printable import one_line
 from reports.html import SIGNS
-from reports.matrix import WORST_FIRST, Matrix, days
+from reports.matrix import WORST_FIRST, Matrix, day_of
 from reports.results import RequirementInfo
 
 FILE_NAME: Final = "matrix.md"
@@ -61,7 +61,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _head(matrix: Matrix, command: str) -> Iterator[str]:
     runs = {id(run): run for column in matrix.columns for run in column.runs}.values()
-    first, last = min(map(days, runs)), max(map(days, runs))
+    first, last = min(map(day_of, runs)), max(map(day_of, runs))
     several = f"{len(runs)} runs" if len(runs) > 1 else "one run"
     when = f"on {code(first)}" if first == last else f"from {code(first)} to {code(last)}"
     rule = "the latest finding decides" if matrix.latest else "the worst finding decides"
@@ -89,7 +89,7 @@ def _targets(matrix: Matrix) -> Iterator[str]:
         )
     unfinished = [(column, run) for column in matrix.columns for run in column.runs if not run.complete]
     for column, run in unfinished:
-        yield f"\nThe run of {code(column.name)} on {code(days(run))} is {code(run.unfinished)}."
+        yield f"\nThe run of {code(column.name)} on {code(day_of(run))} is {code(run.unfinished)}."
 
 
 def _counts(matrix: Matrix, number: int, level: str) -> str:
@@ -169,9 +169,9 @@ def badges(matrix: Matrix) -> dict[str, str]:
 
 
 def _badge(matrix: Matrix, number: int) -> dict[str, object]:
-    counted = matrix.counts(number, "MUST")
-    ok = counted[Standing.OK] + counted[Standing.FIXED]
-    wrong = counted[Standing.VIOLATION] + counted[Standing.EXPECTED]
-    applicable = counted.total() - counted[Standing.NOT_APPLICABLE]
+    counts = matrix.counts(number, "MUST")
+    ok = counts[Standing.OK] + counts[Standing.FIXED]
+    wrong = counts[Standing.VIOLATION] + counts[Standing.EXPECTED]
+    applicable = counts.total() - counts[Standing.NOT_APPLICABLE]
     colour = "red" if wrong else "brightgreen" if applicable and ok == applicable else "yellow"
     return {"schemaVersion": 1, "label": "kafkatrial", "message": f"{ok} of {applicable} MUST", "color": colour}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.html import SIGNS, WITH_SECTION, Cell, FindingSection, cell_of, css_class, section_of
-from reports.matrix import WORST_FIRST, Column, Matrix, days
+from reports.matrix import WORST_FIRST, Matrix, TargetColumn, day_of
 from reports.rendering import render
 from reports.results import RequirementInfo
 from reports.terminal import place
@@ -22,7 +22,7 @@ _NOT_JUDGED: Final = Cell("not-run", "·", "not run", "no run has judged it", ""
 class TargetView:
     """A column, the sections of its cells, and its counts by level: standing, sign, CSS class, number."""
 
-    column: Column
+    column: TargetColumn
     anchor: str
     counts: tuple[tuple[tuple[str, str, str, int], ...], ...]
     sections: tuple[tuple[FindingSection, str], ...]
@@ -39,7 +39,7 @@ def render_matrix(matrix: Matrix, command: str) -> str:
         targets=[_target(matrix, number, anchors) for number in range(len(matrix.columns))],
         standings=[(css_class(standing), SIGNS[standing], standing) for standing in WORST_FIRST],
         areas=[(level, area, _rows(matrix, requirements, anchors)) for level, area, requirements in matrix.areas()],
-        days=days,
+        day_of=day_of,
         place=place,
     )
 
@@ -107,4 +107,4 @@ def _verdicts_by_run(matrix: Matrix, requirement: str, number: int) -> str:
     found = matrix.judged[requirement, number]
     if len(found) == 1:
         return ""
-    return "; ".join(f"{finding.standing} on {days(run)} (seed {run.seed})" for run, finding in found)
+    return "; ".join(f"{finding.standing} on {day_of(run)} (seed {run.seed})" for run, finding in found)

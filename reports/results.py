@@ -47,7 +47,7 @@ class RequirementInfo:
 
 @dataclass(frozen=True, slots=True)
 class TargetInfo:
-    """A cluster that was tried. `ready_s` is null for one that never became ready."""
+    """A target of the run. `ready_s` is null if its cluster never became ready."""
 
     name: str
     nodes: int | None = None
@@ -55,7 +55,7 @@ class TargetInfo:
     ready_s: float | None = None
 
 
-def _complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _require_complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Check that each finding has a requirement, a target and a valid verdict, which the types do not require."""
     for finding in findings:
         if not finding.requirement or not finding.target or finding.verdict is Verdict.PERMITTED:
@@ -89,7 +89,7 @@ class Results:
     profile: str
     targets: tuple[TargetInfo, ...]
     requirements: tuple[RequirementInfo, ...]
-    outcomes: Annotated[tuple[Finding, ...], AfterValidator(_complete), PlainSerializer(_outcomes_json)] = ()
+    outcomes: Annotated[tuple[Finding, ...], AfterValidator(_require_complete), PlainSerializer(_outcomes_json)] = ()
     complete: bool = False
     seconds: float = 0.0
     exit_code: int | None = None
@@ -113,8 +113,8 @@ class Results:
 
     def counts(self) -> dict[Standing, int]:
         """Return the number of findings by standing, in the order of the enum, without zeros."""
-        counted = Counter(finding.standing for finding in self.outcomes)
-        return {standing: counted[standing] for standing in Standing if counted[standing]}
+        counts = Counter(finding.standing for finding in self.outcomes)
+        return {standing: counts[standing] for standing in Standing if counts[standing]}
 
     def differences(self) -> Iterator[tuple[Finding, Difference]]:
         """Yield each difference between two targets once, with the finding of the target that is first in the run."""

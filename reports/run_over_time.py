@@ -101,7 +101,7 @@ def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[st
 def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]:
     """Return a row for each kind of fault. If faults of a kind overlap, return up to _LANES_MAX rows for this kind.
 
-    Later faults of a kind than the first _SPANS_MAX are left out, and counted in its first row.
+    Of each kind, only the first _SPANS_MAX faults are drawn. The first row of the kind has the number of the others.
     """
     rows: list[Row] = []
     for kind in dict.fromkeys(fault["kind"] for fault in faults):

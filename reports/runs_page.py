@@ -33,12 +33,10 @@ FILE_NAME: Final = "report.html"
 
 ROWS_MAX: Final = 12
 """The maximum number of rows of a table on the page."""
-WHOLE_MAX: Final = 4
-"""The maximum number of runs with charts.
-
-If there are more than two runs, only the last one and those with a violation have charts.
-"""
-_COMPARED: Final = 2
+CHARTED_MAX: Final = 4
+"""The maximum number of runs with charts."""
+_ALL_CHARTED_MAX: Final = 2
+"""If there are more runs, only the last one and the latest ones with a violation have charts."""
 _COUNTED: Final = tuple(column.name for column in DELIVERY.columns if column.name not in ("faults", "acks"))
 _SIGNS: Final = {
     FigureChange.BETTER: "▲ better",
@@ -98,12 +96,13 @@ def runs_page(report: Report) -> str:
 
 
 def _shown(report: Report) -> list[int]:
+    """Return the numbers of the runs that have charts."""
     numbers = range(len(report.runs))
-    if len(numbers) <= _COMPARED:
+    if len(numbers) <= _ALL_CHARTED_MAX:
         return list(numbers)
     violated = [number for number in numbers if report.judgements[number].verdict is Verdict.VIOLATION]
     chosen = [numbers[-1], *(number for number in reversed(violated) if number != numbers[-1])]
-    return sorted(chosen[:WHOLE_MAX])
+    return sorted(chosen[:CHARTED_MAX])
 
 
 def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:

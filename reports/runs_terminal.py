@@ -31,7 +31,9 @@ def render_report(report: Report, place: Path) -> RenderableType:
     changes = report.rows("changes")
     parts += [_change(row) for row in changes[:_CHANGES_MAX]]
     if len(changes) > _CHANGES_MAX:
-        parts.append(Text(f"{len(changes) - _CHANGES_MAX} more settings changed: see the table changes", "dim"))
+        parts.append(
+            Text(f"{counted(len(changes) - _CHANGES_MAX, 'more setting')} changed: see the table changes", "dim")
+        )
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")

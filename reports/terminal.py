@@ -1,8 +1,15 @@
 """Results and judgements as Rich renderables: the output at the end of a run.
 
-A violation has, in this order: requirement, level and source; Reason, Expected and Actual; evidence; the shrunk
-program; the directory with its files, the file with this program, and the file with each response; and last the one
-command that reproduces it. Colour only repeats the meaning of a word or a sign.
+A finding has these parts, in this order:
+
+- the requirement, its level and its sources;
+- Reason, Expected and Actual;
+- the evidence;
+- the shrunk program;
+- the directory of its files, and in it the file with this program and the file with all responses;
+- the command that reproduces it.
+
+Colour only repeats the meaning of a word or a sign.
 """
 
 from collections.abc import Iterator, Sequence

@@ -148,7 +148,13 @@ def scripts_of(entries: Sequence[Cause]) -> dict[str, ShownScript]:
 
 
 def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, date: str) -> Iterator[str]:
-    """Yield the lines of the second part of the page, from the causes by target; `seed` is that of the runs."""
+    """Yield the lines of the second part of the page.
+
+    :param found: the causes by target.
+    :param confirmed_by: target that returned the expected responses.
+    :param seed: seed of the runs.
+    :param date: day on which that target ran the scripts.
+    """
     yield _HEAD.format(target=confirmed_by, date=date)
     yield "| broker | version | causes with a MUST | others | requirements |"
     yield "|---|---|---:|---:|---:|"

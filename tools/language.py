@@ -1,7 +1,8 @@
 """Check of names and prose against the word list of the project: `[tool.language]` in pyproject.toml.
 
-Each top folder has a budget of hits, which may only fall: `python -m tools.language --tighten` lowers each budget to
-the number of hits that are left. `--list FOLDER` lists the hits. An exception names a path, a pattern and the reason.
+Each top folder has a budget of hits, which may only become smaller: `python -m tools.language --tighten` lowers each
+budget to the number of hits that are left. `--list FOLDER` lists the hits. An exception names a path, a pattern and the
+reason.
 """
 
 import argparse

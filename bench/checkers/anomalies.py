@@ -52,8 +52,8 @@ def measure(records: int, partitions: int) -> Cost:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=GOAL_RECORDS)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--records", type=int, default=GOAL_RECORDS, help="Number of records (default: %(default)s).")
+    parser.add_argument("--json", type=Path, help="Also write the results to this file.")
     parser.add_argument("--measure", type=Path, metavar="RUN_DIR", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:

@@ -107,9 +107,9 @@ def _mesh_reads(rng: Any, op_id: Any, sends: dict[str, Any], place: Any, ends: A
     begins = np.append(0, ends)[partition]
     last = np.empty(count, np.int64)
     for number in range(PARTITIONS):
-        own = np.flatnonzero(partition == number)
-        written = sends["op_id"][place[begins[own[0]] : ends[number]]] if len(own) else np.empty(0, np.int64)
-        last[own] = np.searchsorted(written, poll[own]) - 1
+        reading = np.flatnonzero(partition == number)
+        written = sends["op_id"][place[begins[reading[0]] : ends[number]]] if len(reading) else np.empty(0, np.int64)
+        last[reading] = np.searchsorted(written, poll[reading]) - 1
     highest = last - LAG // 2 - rng.integers(0, LAG, count)
     reads = np.flatnonzero(highest >= 1)
     rows = np.concatenate([begins[reads] + highest[reads] - 1, begins[reads] + highest[reads]])
@@ -122,11 +122,11 @@ def _write_records(folder: Path, sends: dict[str, Any], reads: dict[str, Any]) -
     seq = np.zeros(len(order), np.int64)
     seq[1:] = np.diff(reads["op_id"][order]) == 0
     parts = []
-    for own, direction, rows, numbers in (
+    for source, direction, rows, numbers in (
         (sends, "send", np.arange(len(sends["op_id"])), np.zeros(len(sends["op_id"]), np.int64)),
         (reads, "read", order, seq),
     ):
-        columns = {name: own[name] if name == "topic" else own[name][rows] for name in own}
+        columns = {name: values if name == "topic" else values[rows] for name, values in source.items()}
         parts.append({**columns, "direction": direction, "seq": numbers, "intact": True})
     _write(folder, "records", *parts)
     first = np.flatnonzero(seq == 0)
@@ -153,33 +153,36 @@ def _write(folder: Path, name: str, *parts: dict[str, Any], **columns: Any) -> N
                 key: pa.repeat(value, count) if isinstance(value, str | bool) else value for key, value in part.items()
             }
             arrays = [
-                pa.array(whole[own.name]).cast(own.type) if own.name in whole else pa.nulls(count, own.type)
-                for own in schema
+                pa.array(whole[field.name]).cast(field.type) if field.name in whole else pa.nulls(count, field.type)
+                for field in schema
             ]
             writer.write_table(pa.table(arrays, schema=schema))
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Judge a history once in this process; return the times, the peak memory and the cycles found."""
+    """Judge a history once in this process; return the times, the peak memory and the cycles found.
+
+    In this process, the functions of the cycle search in the catalogue are replaced by ones that add up their time.
+    """
     spent = spent_cpu = 0.0
-    names = {own.name for own in CYCLES}
+    names = {cycle.name for cycle in CYCLES}
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(argument: Any) -> Any:
             nonlocal spent, spent_cpu
             begin, begin_cpu = time.perf_counter(), time.process_time()
             result = function(argument)
-            result = list(result) if not isinstance(result, pa.Table) else result
+            result = result if isinstance(result, pa.Table) else list(result)  # runs a generator to its end
             spent, spent_cpu = spent + time.perf_counter() - begin, spent_cpu + time.process_time() - begin_cpu
             return result
 
         return call
 
-    def watched(own: Any, name: str) -> Any:
-        return replace(own, **{name: timed(getattr(own, name))})
+    def with_timed(entry: Any, name: str) -> Any:
+        return replace(entry, **{name: timed(getattr(entry, name))})
 
-    facts = tuple(watched(own, "reduce") if own is EDGE_FACTS else own for own in catalogue.FACTS)
-    anomalies = tuple(watched(own, "find") if own in CYCLES else own for own in catalogue.RUN_ANOMALIES)
+    facts = tuple(with_timed(fact, "reduce") if fact is EDGE_FACTS else fact for fact in catalogue.FACTS)
+    anomalies = tuple(with_timed(each, "find") if each in CYCLES else each for each in catalogue.RUN_ANOMALIES)
     vars(catalogue).update(FACTS=facts, RUN_ANOMALIES=anomalies)
     begin = time.perf_counter()
     judgement = judge_history(open_history(folder))
@@ -188,15 +191,15 @@ def measure(folder: Path) -> dict[str, Any]:
         "cycles_s": round(spent, 1),
         "cycles_cpu_s": round(spent_cpu, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "found": {f"{own.name} {own.verdict}": own.count for own in judgement.anomalies if own.name in names},
+        "found": {f"{each.name} {each.verdict}": each.count for each in judgement.anomalies if each.name in names},
     }
 
 
 def main() -> None:
     """Generate the histories, judge each in a new process, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--transactions", type=int, default=1_000_000)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--transactions", type=int, default=1_000_000, help="Number (default: %(default)s).")
+    parser.add_argument("--json", type=Path, help="Also write the results to this file.")
     parser.add_argument("--judge", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.judge:
@@ -209,9 +212,9 @@ def main() -> None:
             write_history(Path(folder) / kind, kind, options.transactions)
             command = [sys.executable, __file__, "--judge", str(Path(folder) / kind)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        results[kind] = own = json.loads(output)
-        found = "\n".join(f"{count} {name}" for name, count in own["found"].items())
-        row = (own["check_s"], own["cycles_s"], own["cycles_cpu_s"], GOAL_S, own["peak_mb"])
+        results[kind] = measured = json.loads(output)
+        found = "\n".join(f"{count} {name}" for name, count in measured["found"].items())
+        row = (*(measured[name] for name in ("check_s", "cycles_s", "cycles_cpu_s")), GOAL_S, measured["peak_mb"])
         table.add_row(kind, f"{options.transactions:,}", *map(str, row), found)
     Console().print(table)
     if options.json:

@@ -1,10 +1,12 @@
-"""One partition as a linearizable log with a million operations of fifty clients: time and memory, with goals.
+"""Time and memory to check one partition as a linearizable log, for a million operations of fifty clients.
 
     .venv/bin/python bench/checkers/kafka_log.py [--operations 1000000] [--rounds 5] [--json FILE]
 
-With such histories, porcupine runs out of memory at 3,000 operations. `checked` is the shortest time of several rounds
-in which columns in memory are checked. `from Parquet` is the time from opening the run directory to the verdict, in a
-new process.
+With such histories, porcupine runs out of memory at 3,000 operations. In a new process, three figures are measured:
+
+- `checked`: the shortest time of several rounds in which columns in memory are checked.
+- `checked, linearizable watermark`: the same, with a high watermark that must be linearizable, too.
+- `from Parquet`: the time from opening the run directory to the verdict.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import pyarrow as pa
 from measured import Cost, cost_of
 from rich.console import Console
 from rich.table import Table
-from synthetic import TOPIC, log_of_one_partition
+from synthetic import TOPIC, write_log_of_one_partition
 
 from linearizability.history.reader import open_history
 from linearizability.partition_log import PartitionColumns, partition_columns
@@ -41,14 +43,14 @@ def measure(run_dir: Path, rounds: int) -> dict[str, Cost]:
     whole = cost_of(lambda: judge(run_dir))
     columns = load(run_dir)
     plain = min((cost_of(columns.find_conflict) for _ in range(rounds)), key=lambda cost: cost.cpu_s)
-    option = min(
+    linearizable = min(
         (cost_of(lambda: columns.find_conflict(linearizable=True)) for _ in range(rounds)), key=lambda cost: cost.cpu_s
     )
-    return {"checked": plain, "checked, linearizable watermark": option, "from Parquet": whole}
+    return {"checked": plain, "checked, linearizable watermark": linearizable, "from Parquet": whole}
 
 
 def print_costs(console: Console, costs: dict[str, Cost]) -> bool:
-    table = Table("what", "processor s", "clock s", "goal s", "peak MB", "goal MB", "")
+    table = Table("figure", "processor s", "clock s", "goal s", "peak MB", "goal MB", "")
     met = True
     for what, cost in costs.items():
         seconds, megabytes = GOALS[what]
@@ -63,9 +65,9 @@ def print_costs(console: Console, costs: dict[str, Cost]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--operations", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--operations", type=int, default=1_000_000, help="Number (default: %(default)s).")
+    parser.add_argument("--rounds", type=int, default=5, help="Number of rounds (default: %(default)s).")
+    parser.add_argument("--json", type=Path, help="Also write the results to this file.")
     parser.add_argument("--measure", type=Path, metavar="RUN_DIR", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -74,7 +76,7 @@ def main() -> int:
         sys.stdout.write(json.dumps({what: asdict(cost) for what, cost in costs.items()}))
         return 0
     with tempfile.TemporaryDirectory() as directory:
-        log_of_one_partition(Path(directory), arguments.operations)
+        write_log_of_one_partition(Path(directory), arguments.operations)
         command = [sys.executable, __file__, "--measure", directory, "--rounds", str(arguments.rounds)]
         measured = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     if arguments.json:

@@ -35,12 +35,15 @@ def constant(value: str | int | bool, rows: int) -> pa.Array:
     return pa.array([value]).take(pa.array(np.zeros(rows, np.int8)))
 
 
-def log_of_one_partition(run_dir: Path, operations: int) -> None:
+def write_log_of_one_partition(run_dir: Path, operations: int) -> None:
     """Write a history in which fifty clients take turns, with one operation per turn.
 
     Operations alternate: one produces a record, and the next fetches the last two records of the log. A fetch also
     returns the end offset. About one produce in two hundred has an unknown outcome; about half of these records are in
     the log.
+
+    The operation number n takes effect at tick n. Its invocation is earlier and its completion is later, each by less
+    than half a round of clients. All times are shifted by `reach_ns`, so that none is negative.
     """
     rng = np.random.default_rng(1)
     write_run(run_dir)

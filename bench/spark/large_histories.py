@@ -1,4 +1,4 @@
-"""Cost of judging a large history with DuckDB's SQL, with the local engine and with Spark, and of its layout.
+"""Cost of a large history: of its layout, and of judging it with DuckDB's SQL, the local engine and Spark.
 
     .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
@@ -13,8 +13,9 @@ The time to import modules and to start Spark's session is printed separately (`
 those of all processes; memory is the highest sum of their resident memory. On a machine with other load, processor time
 is a better measure than wall time.
 
-All ways are measured for each number of records with the first skew; the two engines are also measured for each further
-skew with the last number of records. Finally, the ratios of times and memory from each case to the next are printed.
+A case is a number of records and a skew. Each number of records is combined with the first skew, and all ways are
+measured. Then the last number of records is combined with each other skew, and only the two engines are measured.
+Finally, the times and memory of each case are divided by those of the case before it, and printed.
 """
 
 import argparse

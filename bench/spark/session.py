@@ -1,4 +1,4 @@
-"""Start time of a Spark session: with the JVM's defaults, with one compiler, and with the class archive too.
+"""Start time of a Spark session with the JVM's defaults, with one compiler, and with one compiler and the archive.
 
     python bench/spark/session.py [ROUNDS]
 
@@ -28,9 +28,9 @@ ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 def main(rounds: int) -> None:
     make_archive()
     ways = {
-        "as it is": "-Dkafkatrial.bench=1",
+        "JVM's defaults": "-Dkafkatrial.bench=1",  # without effect, but replaces the options that `spark_session` sets
         "one compiler": ONE_COMPILER,
-        "and archive": " ".join([ONE_COMPILER, *archive_options()]),
+        "with archive": " ".join([ONE_COMPILER, *archive_options()]),
     }
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
@@ -40,7 +40,7 @@ def main(rounds: int) -> None:
                 [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
             )
             seconds[way].append(float(done.stdout))
-    first = statistics.median(seconds["as it is"])
+    first = statistics.median(seconds["JVM's defaults"])
     for way, times in seconds.items():
         median = statistics.median(times)
         spread = f"{min(times):.1f} to {max(times):.1f}"

@@ -1,15 +1,15 @@
-"""Process pool of a campaign: several processes work on items, and the results are returned in the order of items.
+"""Process pool of a campaign: several processes work on the items, and the results have the order of the items.
 
-The same items give the same results in the same order, for any number of workers. Items are handed out in their order.
-The pool stays at most `AHEAD_PER_WORKER` items per worker ahead of the first item without a result, so that the memory
-is bounded even if that item is slow. After a number of items, a worker is replaced by a new process.
+Scheduling has no influence on results: the same items give the same results, in the same order, for any number of
+workers. Items are assigned in their order, but not far ahead of the earliest missing result, so neither an endless
+iterator nor a slow item fills the memory.
 
-An item is overdue when its worker has used more processor time for it than the limit. Therefore no item fails because
-the machine is busy, or because the command was stopped by Ctrl-Z. A blocked worker uses no processor time. Its item is
-overdue after `_BLOCKED_FACTOR` times the limit in wall-clock time.
+The limit of an item is processor time, so no item fails because the machine is busy or because Ctrl-Z has stopped the
+command. A worker that is blocked uses no processor time; it is killed when the elapsed time is `_BLOCKED_FACTOR` times
+the limit.
 
-No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT, so
-that Ctrl-C interrupts only the parent. The parent still returns the results that it has received.
+No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT: Ctrl-C
+interrupts only the parent, which still returns the results that it has received.
 """
 
 import itertools
@@ -43,21 +43,24 @@ _NO_ITEM: Final = object()
 
 
 class WorkerError(Exception):
-    """The work on an item raised an exception, or its process died without `Job.died`. The message names the item."""
+    """Exception in the work, or death of a worker process if `Job.died` is None. The message names the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[A, T]):
-    """Work on items, and its limits. `work` and `inside` run in the worker processes, and must be picklable.
+    """Function that the workers run for each item, with its limits.
 
-    :param work: returns the result of an item.
-    :param limit_s: processor time in seconds after which an item is overdue, and its worker process is killed.
-    :param overdue: returns the result of an overdue item.
-    :param died: returns the result of an item whose worker process died, from the item and the exit code. If it is
-        None, the death is a `WorkerError`.
-    :param inside: context that a worker enters before its first item.
+    `work` and `inside` run in a worker and must be picklable. All other functions run in the parent.
+
+    :param work: function that a worker runs for each item.
+    :param limit_s: maximum processor time of an item, in seconds; a worker that exceeds it is killed.
+    :param overdue: returns the result of an item whose worker was killed because of the limit.
+    :param died: returns the result of an item whose worker died, from the item and the exit code. If it is None, such a
+        death raises `WorkerError`.
+    :param inside: returns a context that a worker enters before its first item.
     :param recycled_after: number of items after which a new process replaces a worker.
-    :param preloaded: modules that are imported once, before the workers are forked, so that all workers share them.
+    :param preloaded: modules that are imported once and shared by all workers, which are forked. If it is empty, the
+        workers are spawned.
     :param name: returns the name of an item, for errors.
     """
 
@@ -72,17 +75,18 @@ class Job(Generic[A, T]):
 
 
 def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
-    """Yield the result of each item, in the order of items. Raises `WorkerError`.
+    """Yield the result of each item, in the order of items.
 
-    After a KeyboardInterrupt, the results that were received are yielded. Then the KeyboardInterrupt is raised again.
+    After a KeyboardInterrupt, the results that have been received are yielded, then it is raised again.
 
-    :param workers: maximum number of worker processes.
+    :param items: read lazily; the number of items without a yielded result is at most `AHEAD_PER_WORKER` per worker.
+    :raises WorkerError: the work raised an exception, or a worker died and `job.died` is None.
     """
     pool = _Pool(job, items, workers)
     try:
         yield from pool.results()
     except KeyboardInterrupt:
-        yield from (pool.waiting[index] for index in sorted(pool.waiting))
+        yield from (pool.received[index] for index in sorted(pool.received))
         raise
     finally:
         pool.end()
@@ -93,28 +97,29 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     index: int | None = None
-    """Index of the worker's item in the order of items; None while the worker is idle."""
+    """Index of the worker's item; None while the worker is idle."""
     item: Any = None
     is_ready: bool = False
     """Whether the process has started and has entered the context `Job.inside`."""
     done: int = 0
-    waited_s: float = 0.0
-    """Wall-clock time since the start of the item, without the time for which the parent was stopped."""
-    processor_s: float = 0.0
-    """Processor time that the process had used at the start of the item."""
+    elapsed_s: float = 0.0
+    """Time since the start of the item, without the time for which the parent was stopped."""
+    processor_start_s: float = 0.0
+    """Processor time of the process at the start of the item."""
 
-    def begin(self) -> None:
+    def restart_clock(self) -> None:
         """Start to measure the time of an item."""
-        self.waited_s, self.processor_s = 0.0, self._processor_s()
+        self.elapsed_s, self.processor_start_s = 0.0, self._processor_s()
 
     def is_overdue(self, limit_s: float) -> bool:
-        """Whether the item has taken too long."""
-        if self.waited_s < limit_s:
+        """Whether the item has used too much processor time, or the worker is blocked."""
+        if self.elapsed_s < limit_s:
             return False
-        return self._processor_s() - self.processor_s >= limit_s or self.waited_s >= _BLOCKED_FACTOR * limit_s
+        used_s = self._processor_s() - self.processor_start_s
+        return used_s >= limit_s or self.elapsed_s >= _BLOCKED_FACTOR * limit_s
 
     def _processor_s(self) -> float:
-        """Return the processor time of the process, or 0 if it has ended. `_take` then finds its connection closed."""
+        """Return the processor time of the process, or 0 if it has ended; its connection is then closed, too."""
         try:
             times = psutil.Process(self.process.pid).cpu_times()
         except psutil.NoSuchProcess:
@@ -134,20 +139,20 @@ class _Pool(Generic[A, T]):
     size: int
     indexes: Iterator[int] = field(default_factory=itertools.count)
     workers: list[_Worker] = field(default_factory=list)
-    waiting: dict[int, T] = field(default_factory=dict)
-    """Results, by index, that wait for the results of earlier items."""
+    received: dict[int, T] = field(default_factory=dict)
+    """Results that are not yielded yet, by the index of the item."""
 
     def results(self) -> Iterator[T]:
         next_index = 0
         while True:
-            self._hand_out()
-            while next_index in self.waiting:
-                yield self.waiting.pop(next_index)
+            self._assign_items()
+            while next_index in self.received:
+                yield self.received.pop(next_index)
                 next_index += 1
             busy = [worker for worker in self.workers if worker.index is not None]
             if busy:
                 self._await(busy)
-            elif next_index not in self.waiting:
+            elif next_index not in self.received:
                 return
 
     def end(self) -> None:
@@ -155,18 +160,18 @@ class _Pool(Generic[A, T]):
             worker.end()
         self.workers.clear()
 
-    def _hand_out(self) -> None:
-        """Hand out the next items, to idle workers first and then to new ones."""
+    def _assign_items(self) -> None:
+        """Send the next items to workers, to idle ones first and then to new ones."""
         busy = [worker for worker in self.workers if worker.index is not None]
         idle = [worker for worker in self.workers if worker.index is None]
-        ahead = len(busy) + len(self.waiting)
+        ahead = len(busy) + len(self.received)
         while len(busy) < self.size and ahead < AHEAD_PER_WORKER * self.size:
             item = next(self.items, _NO_ITEM)
             if item is _NO_ITEM:
                 return
             worker = idle.pop() if idle else self._start()
             worker.index, worker.item = next(self.indexes), item
-            worker.begin()
+            worker.restart_clock()
             worker.connection.send(worker.item)
             busy.append(worker)
             ahead += 1
@@ -176,66 +181,69 @@ class _Pool(Generic[A, T]):
         context: Any = multiprocessing.get_context("forkserver" if self.job.preloaded else "spawn")
         if self.job.preloaded:
             context.set_forkserver_preload(list(self.job.preloaded))
-        resource_tracker.ensure_running()  # not inside `_uninterrupted`: starting the tracker unblocks SIGINT
-        connection, others = context.Pipe()
-        process = context.Process(target=_work, args=(others, self.job.work, self.job.inside), daemon=True)
-        with _uninterrupted():
+        resource_tracker.ensure_running()  # not inside `_sigint_blocked`: starting the tracker unblocks SIGINT
+        own_end, worker_end = context.Pipe()
+        process = context.Process(target=_work, args=(worker_end, self.job.work, self.job.inside), daemon=True)
+        with _sigint_blocked():
             process.start()
-        others.close()
-        worker = _Worker(process, connection)
+        worker_end.close()
+        worker = _Worker(process, own_end)
         self.workers.append(worker)
         return worker
 
     def _await(self, busy: list[_Worker]) -> None:
-        """Wait for results, receive them, and replace the workers of overdue items."""
+        """Receive messages from the workers, and end those whose items are overdue."""
         began_s = time.monotonic()
         ready = wait([worker.connection for worker in busy], _CHECK_PERIOD_S)
+        # A longer time means that this process was stopped.
         passed_s = min(time.monotonic() - began_s, 2 * _CHECK_PERIOD_S)
         for worker in busy:
             if worker.connection in ready:
-                self._take(worker)
+                self._receive(worker)
                 continue
-            worker.waited_s += passed_s
+            worker.elapsed_s += passed_s
             if worker.is_ready and worker.is_overdue(self.job.limit_s):
-                self._conclude(worker, self.job.overdue(worker.item))
-                self._replace(worker)
+                self._set_result(worker, self.job.overdue(worker.item))
+                self._end_worker(worker)
 
-    def _take(self, worker: _Worker) -> None:
+    def _receive(self, worker: _Worker) -> None:
+        """Receive one message of a worker: that it is ready, the result of its item, an exception, or its end."""
         try:
-            failed, value = worker.connection.recv()
+            error, value = worker.connection.recv()
         except (EOFError, OSError):
             worker.process.join(_END_TIMEOUT_S)
             code = worker.process.exitcode
             if self.job.died is None:
                 name = self.job.name(worker.item)
                 raise WorkerError(f"{name}: its process died with exit code {code}") from None
-            self._conclude(worker, self.job.died(worker.item, code))
-            self._replace(worker)
+            self._set_result(worker, self.job.died(worker.item, code))
+            self._end_worker(worker)
             return
-        if failed is not None:
-            raise WorkerError(f"{self.job.name(worker.item)}: {failed}")
+        if error is not None:
+            raise WorkerError(f"{self.job.name(worker.item)}: {error}")
         if not worker.is_ready:
             worker.is_ready = True
-            worker.begin()
+            worker.restart_clock()
             return
-        self._conclude(worker, value)
+        self._set_result(worker, value)
         worker.done += 1
         if worker.done >= self.job.recycled_after:
-            self._replace(worker)
+            self._end_worker(worker)
 
-    def _conclude(self, worker: _Worker, value: T) -> None:
+    def _set_result(self, worker: _Worker, value: T) -> None:
         assert worker.index is not None
-        self.waiting[worker.index] = value
+        self.received[worker.index] = value
         worker.index = None
 
-    def _replace(self, worker: _Worker) -> None:
+    def _end_worker(self, worker: _Worker) -> None:
+        """End a worker; `_assign_items` starts a new one if there are more items."""
         self.workers.remove(worker)
         worker.end()
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Block SIGINT inside the context. A process that is started inside inherits the signal mask."""
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT. Processes that are started inside inherit the mask, so they block it from the beginning."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -246,7 +254,11 @@ def _uninterrupted() -> Iterator[None]:
 def _work(
     connection: Connection, work: Callable[[Any], object], inside: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    """Run a worker until its parent closes the connection."""
+    """Run the work for each item that is received, until the parent closes the connection.
+
+    Send pairs of an error and a value: first (None, None) when the worker is ready, then the result of each item. After
+    an exception, send its traceback and end.
+    """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with inside():
@@ -256,7 +268,7 @@ def _work(
                 connection.send((None, work(item)))
     except (EOFError, OSError):
         return
-    except Exception:  # noqa: BLE001  the parent raises it
+    except Exception:  # noqa: BLE001 - the parent raises it
         connection.send((traceback.format_exc(), None))
 
 

@@ -141,7 +141,7 @@ class _RoundInjection:
         """Whether the schedule, the recovery (or its bound) and the healed phase are over."""
         return self._over.is_set()
 
-    def await_hold(self) -> None:
+    def await_in_force(self) -> None:
         """Return at once, because no fault is in force at the start."""
 
     def cancel(self) -> None:

@@ -1,8 +1,8 @@
-"""Producers and consumers for concurrent scripts on the target `simulation`.
+"""Simulated producers and consumers for trials: `Drivers` whose clients behave like Kafka's Java clients.
 
-`SimulatedDrivers` creates the clients of simulated campaigns (`fixtures.clients.core`), which behave like the Java
-clients. Each call of a script drives them for a while in virtual time. The history has the form that librdkafka's
-clients give: one operation `produce` for each record, and one `poll` for each call of `poll`.
+The clients are those of simulated campaigns (`fixtures.clients.core`). Here each call of a trial, such as `send` or
+`poll`, drives them. A history has the same operations as with librdkafka: one `produce` for each record, and one `poll`
+for each call of `poll`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ from reference_broker.simulation.cluster import SimulatedCluster
 _IN_FLIGHT_MAX: Final = 5
 _BATCH_RECORDS_MAX: Final = 10_000
 _FETCH_WAIT_MAX_MS: Final = 100
-_SETTLE_S: Final = 5.0
-"""Additional time after `delivery.timeout.ms` in which `close` waits for the outcomes of records."""
+_CLOSE_SLACK_S: Final = 5.0
+"""Time for which `close` waits longer than the delivery timeout, because the producer may report an outcome late."""
 
 
 class SimulatedDrivers:
@@ -56,7 +56,7 @@ class SimulatedDrivers:
         delivery_timeout_ms: int,
         properties: Properties,
     ) -> drivers.Producer:
-        """Return a producer. Of librdkafka's properties, it supports those that scripts set; it ignores others."""
+        """Return a producer. Of librdkafka's properties, it supports only those that trials set."""
         settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
@@ -94,14 +94,14 @@ class SimulatedDrivers:
 
 @dataclass(frozen=True, slots=True)
 class _Batching:
-    """When a batch is closed: after `linger_ms`, or when it has `records_max` records."""
+    """Limits of a batch: time to wait for more records, and number of records."""
 
     linger_ms: int
     records_max: int
 
 
 @dataclass(slots=True)
-class _Filling:
+class _OpenBatch:
     """A batch that still accepts records."""
 
     records: list[Record] = field(default_factory=list)
@@ -109,7 +109,7 @@ class _Filling:
 
 
 class _DrivenProducer:
-    """A producer that adds single records to batches, and writes the outcome of each record to the history."""
+    """A producer that fills batches record by record, and records the outcome of each."""
 
     fatal_error: str | None = None
 
@@ -129,8 +129,9 @@ class _DrivenProducer:
         self._batching = batching
         self._stage = stage
         self._topic_ids = topic_ids
-        self._filling: dict[TopicPartition, _Filling] = {}
+        self._open_batches: dict[TopicPartition, _OpenBatch] = {}
         self._pending: dict[int, None] = {}
+        """The op_ids of records without an outcome, in the order of `send`."""
         self._producer = Producer(process, context, settings)
         self._producer.begin()
 
@@ -139,7 +140,7 @@ class _DrivenProducer:
         return self._process.scheduler
 
     def send(self, topic: str, partition: int, record: Record) -> int:
-        """Add a record to the open batch of its partition; return its operation id."""
+        """Queue one record. Return its op_id."""
         contents = from_record(record)
         op_id = self._recorder.invoke(
             self._process.number,
@@ -149,60 +150,60 @@ class _DrivenProducer:
             topic_id=topic_id_text(self._topic_ids.get(topic)),
             partition=partition,
             acks=self._settings.acks,
-            producer_id=-1 if self._settings.idempotent else None,
+            producer_id=-1 if self._settings.idempotent else None,  # librdkafka does not report the id
         )
         self._pending[op_id] = None
         topic_partition = topic, partition
-        filling = self._filling.get(topic_partition)
-        if filling is None:
-            filling = self._filling[topic_partition] = _Filling()
-            self._scheduler.after(self._batching.linger_ms, partial(self._hand_over, topic_partition, filling))
-        filling.records.append(record)
-        filling.op_ids.append(op_id)
-        if len(filling.records) == self._batching.records_max:
-            self._hand_over(topic_partition, filling)
+        batch = self._open_batches.get(topic_partition)
+        if batch is None:
+            batch = self._open_batches[topic_partition] = _OpenBatch()
+            self._scheduler.after(self._batching.linger_ms, partial(self._close_batch, topic_partition, batch))
+        batch.records.append(record)
+        batch.op_ids.append(op_id)
+        if len(batch.records) == self._batching.records_max:
+            self._close_batch(topic_partition, batch)
         return op_id
 
-    def _hand_over(self, topic_partition: TopicPartition, filling: _Filling) -> None:
-        """Close a batch and queue it, unless that was done before."""
-        if self._filling.get(topic_partition) is filling:
-            del self._filling[topic_partition]
-            self._producer.queue(topic_partition, tuple(filling.records), partial(self._delivered, filling.op_ids))
+    def _close_batch(self, topic_partition: TopicPartition, batch: _OpenBatch) -> None:
+        """Pass a batch that is full or has lingered to the producer, unless this was done before."""
+        if self._open_batches.get(topic_partition) is batch:
+            del self._open_batches[topic_partition]
+            self._producer.queue(topic_partition, tuple(batch.records), partial(self._complete_batch, batch.op_ids))
 
-    def _delivered(
+    def _complete_batch(
         self, op_ids: Sequence[int], outcome: Outcome, error: str | None, *, base_offset: int | None, **_: Any
     ) -> None:
-        """Record the outcome of a batch for each of its records, with only the details that librdkafka reports."""
+        """Record the outcome of a batch for each of its records, without details that librdkafka does not report."""
         for index, op_id in enumerate(op_ids):
-            self._end(op_id, outcome, error, None if base_offset is None else base_offset + index)
+            self._complete(op_id, outcome, error, None if base_offset is None else base_offset + index)
 
-    def _end(self, op_id: int, outcome: Outcome, error: str | None, offset: int | None) -> None:
+    def _complete(self, op_id: int, outcome: Outcome, error: str | None, offset: int | None) -> None:
         if op_id in self._pending:
             del self._pending[op_id]
             self._recorder.complete(op_id, outcome, error, base_offset=offset)
 
     def poll(self, seconds: float) -> None:
-        """Advance time by a duration."""
+        """Let virtual time pass, during which outcomes are recorded."""
         self._stage.wait(lambda: False, round(seconds * 1000))
 
     def flush(self, timeout_s: float) -> int:
-        """Wait until every record has its outcome, or for the timeout; return the number of records without outcome."""
+        """Wait until all records have outcomes, or until the timeout. Return the number of records without one."""
         self._stage.wait(lambda: not self._pending, round(timeout_s * 1000))
         return len(self._pending)
 
     def close(self) -> None:
-        """Wait for the outcomes of all records, and close. A record without outcome after the timeout gets `info`."""
-        self.flush(self._settings.delivery_timeout_ms / 1000 + _SETTLE_S)
+        """Wait until every record has its outcome, and close. After a timeout, missing outcomes are unknown."""
+        self.flush(self._settings.delivery_timeout_ms / 1000 + _CLOSE_SLACK_S)
         self._producer.end()
         self._process.close()
         for op_id in tuple(self._pending):
-            self._end(op_id, Outcome.INFO, REQUEST_TIMED_OUT, None)
+            self._complete(op_id, Outcome.INFO, REQUEST_TIMED_OUT, None)
 
 
 class _DrivenConsumer:
-    """Consumer that sends one Fetch for each poll, to its partitions in turn.
+    """Consumer that sends at most one Fetch request for each poll, for one of its partitions in turn.
 
-    A poll whose Fetch fails returns only after its timeout.
+    A poll with an error returns when its timeout has passed, so that its caller need not wait before the next one.
     """
 
     def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:
@@ -213,13 +214,13 @@ class _DrivenConsumer:
         self._consumer: Consumer | None = None
 
     def assign(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Read these partitions from these offsets on."""
+        """Assign partitions with the offsets to start from."""
         settings = ConsumerSteps(partitions=tuple(offsets), isolation=self._isolation, max_wait_ms=_FETCH_WAIT_MAX_MS)
         self._consumer = Consumer(self._process, self._context, settings)
         self._consumer.assign(offsets)
 
     def poll(self, messages_max: int = 500, timeout_s: float = 1.0) -> Sequence[Read]:
-        """Return up to a number of records."""
+        """Return up to `messages_max` records."""
         reads: list[Read] = []
         self._process.start(self._poll(messages_max, round(timeout_s * 1000), reads))
         self._stage.wait(lambda: self._process.is_done, None)

@@ -1,11 +1,11 @@
-"""Threads in virtual time: there may be any number, but exactly one runs at a time.
+"""Stage of a simulation: threads in virtual time, of which exactly one runs at a time.
 
-A thread runs until it waits. Then the next thread runs: of those that can continue, the one that has waited longest. If
-no thread can continue, the thread that waited last performs the next event of the simulation. Therefore the threads of
-a program run in the same order each time.
+A thread runs until it waits or ends. Then it resumes another thread: of those that can continue, the one that has
+waited longest. While none can continue, it performs the next events of the simulation itself. So the threads run one
+after the other, in the same order in each run of the program.
 
-`wait` raises an error in all waiting threads when the simulation is stopped, when one of its events fails, or when all
-threads wait without a timeout for something that never happens.
+An exception is raised in all waiting threads when the simulation is stopped, when one of its events fails, and when no
+thread can continue any more.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from fixtures.clients.stage import Event, Task
 from reference_broker.simulation.scheduler import Scheduler
 
 STUCK_MS = 3_600_000
-"""Virtual time after which the simulation is stopped if all threads wait without a timeout."""
+"""Virtual time after which the simulation is stopped if no thread has continued and none has a timeout."""
 
 
 class StoppedError(Exception):
@@ -26,11 +26,12 @@ class StoppedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A waiting thread. It runs again when another thread releases its `baton`."""
+    """A waiting thread with its condition and, unless it is None, the virtual time of its timeout."""
 
     can_continue: Callable[[], bool]
     end_ms: int | None
-    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    resumed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    """Released when the thread is to continue."""
 
 
 class SimulatedStage:
@@ -44,19 +45,19 @@ class SimulatedStage:
         self._failure: Exception | None = None
 
     def start(self, action: Callable[[], None]) -> Task:
-        """Start a thread. It does not run before the calling thread waits."""
+        """Create a thread. It starts to run when the calling thread waits."""
         task = _Task(self)
         waiter = _Waiter(lambda: True, None)
         self._waiters.append(waiter)
 
         def run() -> None:
-            waiter.baton.acquire()
+            waiter.resumed.acquire()
             try:
                 action()
             except BaseException as error:  # noqa: BLE001 - raised by the task's `result`
                 task.error = error
             task.is_done = True
-            self._pass_on(None)
+            self._resume_next(None)
 
         threading.Thread(target=run, name=f"simulated {next(self._names)}", daemon=True).start()
         return task
@@ -70,11 +71,11 @@ class SimulatedStage:
         self._stopped = self._stopped or reason
 
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
-        """Let other threads and time continue until the condition is true or the timeout has passed.
+        """Wait until the condition is true or the timeout has passed. Return whether the condition is true.
 
-        Return whether the condition is true at the end.
+        Meanwhile, other threads run and virtual time advances.
 
-        :raises StoppedError: the simulation was stopped. If one of its events failed, the error of the event is raised
+        :raises StoppedError: the simulation was stopped. If an event of the simulation failed, its exception is raised
             instead.
         """
         if condition():
@@ -82,47 +83,56 @@ class SimulatedStage:
         end_ms = None if timeout_ms is None else self._scheduler.now_ms + timeout_ms
         waiter = _Waiter(condition, end_ms)
         self._waiters.append(waiter)
-        if self._pass_on(waiter) is not waiter:
-            waiter.baton.acquire()
+        if not self._resume_next(waiter):
+            waiter.resumed.acquire()
         if self._failure is not None:
             raise self._failure
         if self._stopped:
             raise StoppedError(self._stopped)
         return condition()
 
-    def _pass_on(self, own: _Waiter | None) -> _Waiter | None:
-        """Let the next thread run, possibly the calling one. Return its waiter, or None if no thread waits."""
+    def _resume_next(self, own: _Waiter | None) -> bool:
+        """Resume the next waiting thread. Return whether it is the calling thread, which then need not wait.
+
+        :param own: the waiter of the calling thread; None if the thread ends.
+        """
         since_ms = self._scheduler.now_ms
         while self._waiters:
             ready = next((waiter for waiter in self._waiters if self._is_ready(waiter)), None)
             if ready is not None:
                 self._waiters.remove(ready)
                 if ready is not own:
-                    ready.baton.release()
-                return ready
+                    ready.resumed.release()
+                return ready is own
             try:
-                self._advance_time(since_ms)
+                self._advance(since_ms)
             except Exception as error:  # noqa: BLE001 - a bug of the simulated code, raised in all threads
                 self._failure = error
-                self.stop("a step of the simulation failed")
-        return None
+                self.stop("an event of the simulation failed")
+        return False
 
     def _is_ready(self, waiter: _Waiter) -> bool:
-        is_late = waiter.end_ms is not None and waiter.end_ms <= self._scheduler.now_ms
-        return bool(self._stopped) or is_late or waiter.can_continue()
+        """Whether a waiting thread can continue."""
+        has_timed_out = waiter.end_ms is not None and waiter.end_ms <= self._scheduler.now_ms
+        return bool(self._stopped) or has_timed_out or waiter.can_continue()
 
-    def _advance_time(self, since_ms: int) -> None:
-        """Perform one event, or advance to the first timeout."""
+    def _advance(self, since_ms: int) -> None:
+        """Perform the next event, but not past the earliest timeout of a thread. Stop the simulation if it is stuck.
+
+        :param since_ms: the virtual time at which the last thread stopped running.
+        """
         end_ms = min((waiter.end_ms for waiter in self._waiters if waiter.end_ms is not None), default=None)
         if end_ms is None:
             if not self._scheduler.step() or self._scheduler.now_ms - since_ms > STUCK_MS:
                 self.stop("all threads wait for something that never happens")
         else:
-            before = self._scheduler.events
-            self._scheduler.run_until(lambda: self._scheduler.events > before, end_ms=end_ms)
+            events = self._scheduler.events
+            self._scheduler.run_until(lambda: self._scheduler.events > events, end_ms=end_ms)
 
 
 class _Task:
+    """Thread of the stage, as `Task`."""
+
     def __init__(self, stage: SimulatedStage) -> None:
         self._stage = stage
         self.is_done = False
@@ -135,6 +145,8 @@ class _Task:
 
 
 class _Event:
+    """Event of the stage, as `threading.Event`. Its timeout is rounded to milliseconds of virtual time."""
+
     def __init__(self, stage: SimulatedStage) -> None:
         self._stage = stage
         self._is_set = False

@@ -178,6 +178,8 @@ class _OneShot(_RawActor, _Stepping):
             self._sequence = 0
             if self._identity is None:
                 return
+        # No ListOffsets after acks=1: it may return an end offset below the batch.
+        bracket = self._client.records_leader_epoch and self._client.acks == -1
         produced = self._raw.produce(
             self._context.topic,
             self._client.partition,
@@ -186,8 +188,7 @@ class _OneShot(_RawActor, _Stepping):
             timeout_ms=PRODUCE_TIMEOUT_MS,
             producer=self._identity,
             base_sequence=self._sequence,
-            bracket=self._client.records_leader_epoch
-            and self._client.acks == -1,  # after acks=1, ListOffsets may return an end offset below the batch
+            bracket=bracket,
         )
         if self._identity is not None:
             self._sequence += step.records

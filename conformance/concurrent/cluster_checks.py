@@ -13,7 +13,10 @@ FENCING_SPARE_S = 20
 
 
 def dead_broker_leaves(session_timeout_ms: int) -> HistoryCheck:
-    """Return the check that DescribeCluster omits a killed broker after its session timeout, until it has restarted."""
+    """Return the check that DescribeCluster omits a killed broker after its session timeout, until it has restarted.
+
+    A `describe_cluster` row has the registered brokers that are not fenced in the column `isr`.
+    """
     bound_ns = (session_timeout_ms + FENCING_SPARE_S * 1000) * 1_000_000
 
     def check(history: History) -> Sequence[HistoryFinding]:
@@ -151,7 +154,7 @@ def _decreases(responses: Sequence[Row], column: str) -> Iterator[tuple[int, int
     """Yield (earlier, later) values where the later response has the lower one."""
     known = [row for row in responses if row[column] is not None]
     received = deque(sorted(known, key=itemgetter("answered_ns")))
-    highest = min((row[column] for row in known), default=0)
+    highest = min((row[column] for row in known), default=0)  # until the first receipt, no value is lower than this
     for row in sorted(known, key=itemgetter("asked_ns")):
         while received and received[0]["answered_ns"] < row["asked_ns"]:
             highest = max(highest, received.popleft()[column])
@@ -173,14 +176,15 @@ def damaged_nodes_recover(kind: str) -> HistoryCheck:
                 if fault.heal_ns == NEVER_NS:
                     text = f"node {fault.node} did not start again after its disk was damaged: {fault.argument}"
                     found.append(violation(topic.name, text))
-            found += _lacking(topic) if damages else ()
+            found += _missing_offsets(topic) if damages else ()
             seen = seen or bool(damages)
         return found or ([] if seen else [unknown("no disk was damaged")])
 
     return check
 
 
-def _lacking(topic: TopicHistory) -> Iterator[HistoryFinding]:
+def _missing_offsets(topic: TopicHistory) -> Iterator[HistoryFinding]:
+    """Yield a violation for each replica on disk that lacks a record of another replica."""
     for partition, logs in topic.replicas.items():
         full = set().union(*logs)
         for number, log in enumerate(logs, start=1):
@@ -212,5 +216,6 @@ def reassignments_move_replicas(history: History) -> Sequence[HistoryFinding]:
 
 def _controlled(topic: TopicHistory, fault: Fault) -> bool:
     """Whether a fault hit the active controller."""
-    before = [r for r in quorum_states(topic, "describe_quorum") if r["answered_ns"] < fault.inject_ns and r["leader"]]
-    return bool(before) and before[-1]["leader"] == fault.node
+    before = (row for row in quorum_states(topic, "describe_quorum") if row["answered_ns"] < fault.inject_ns)
+    leaders = [row["leader"] for row in before if row["leader"] is not None]
+    return bool(leaders) and leaders[-1] == fault.node

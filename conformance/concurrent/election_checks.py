@@ -10,7 +10,10 @@ from linearizability.history.reader import History
 _OPERATION_ERRORS = {"_in_old_epoch": "FENCED_LEADER_EPOCH", "_in_epoch_to_come": "UNKNOWN_LEADER_EPOCH"}
 """Expected errors by the suffix of the operation's name."""
 _NOT_PROCESSED = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, NOT_CONTROLLER})
-"""Errors of requests that no controller is known to have processed. Before KRaft, brokers do not forward requests."""
+"""Errors of requests that no controller is known to have processed.
+
+NOT_CONTROLLER occurs only before KRaft, where a broker does not forward such requests to the controller.
+"""
 
 
 def follower_takes_over(history: History) -> Sequence[HistoryFinding]:
@@ -85,7 +88,7 @@ def preferred_election_returns_right_error(history: History) -> Sequence[History
     """
     found, done = [], False
     for topic in topic_histories(history):
-        first = next((view.leader for view in topic.partition() if view.leader is not None), None)
+        first = next((view.leader for view in topic.partition_views() if view.leader is not None), None)
         for row in topic.calls("elect_preferred_leader"):
             expected = None if first is None else _expected_preferred_errors(topic, row, first)
             if expected is None or row["error"] in _NOT_PROCESSED:
@@ -109,7 +112,7 @@ def _expected_preferred_errors(topic: TopicHistory, row: Row, preferred: int) ->
     later = topic.after(row["complete_ns"] or NEVER_NS)
     if before is None or not later:
         return None
-    if topic.down(preferred, row["invoke_ns"]) and topic.down(preferred, row["complete_ns"]):
+    if topic.is_down(preferred, row["invoke_ns"]) and topic.is_down(preferred, row["complete_ns"]):
         return ("PREFERRED_LEADER_NOT_AVAILABLE",)
     if any(fault.covers(row["invoke_ns"]) for fault in topic.faults):
         return None
@@ -209,8 +212,8 @@ def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
 
 
 def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
-    epochs = (s.leader_epoch for s in topic.partition() if s.received_ns < at_ns and s.leader_epoch is not None)
-    return max(epochs, default=-1)
+    views = (view for view in topic.partition_views() if view.received_ns < at_ns)
+    return max((view.leader_epoch for view in views if view.leader_epoch is not None), default=-1)
 
 
 def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
@@ -234,7 +237,7 @@ def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Itera
 
 
 def deposed_leader_acknowledges_nothing(history: History) -> Sequence[HistoryFinding]:
-    """Check that a leader that was deposed during a pause acknowledges no acks=all record sent to it in that time."""
+    """Check that a leader that was deposed during a pause acknowledges no acks=all record sent to it in the pause."""
     found, seen = [], False
     for topic in topic_histories(history):
         for pause, former in _leader_faults(topic, "pause"):
@@ -305,7 +308,10 @@ def diverging_epoch_is_returned(history: History) -> Sequence[HistoryFinding]:
             seen = True
             diverging = (state["leader_epoch"], state["log_end_offset"])
             if diverging not in ends:
-                text = f"a Fetch beyond the end of an epoch, {sorted(ends)}, returned {diverging}, and {state['error']}"
+                text = (
+                    f"a Fetch from beyond the end of an epoch returned {state['error'] or 'no error'} and the "
+                    f"diverging epoch and end offset {diverging}, but OffsetForLeaderEpoch returned {sorted(ends)}"
+                )
                 found.append(violation(topic.name, text))
     return found or ([] if seen else [unknown("no Fetch was sent from beyond the end of an epoch")])
 

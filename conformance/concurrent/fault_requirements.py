@@ -58,7 +58,7 @@ from conformance.requirements.sources import (
 from fixtures.targets.target import Capability, Target
 
 _SESSION_TIMEOUT_MS_DEFAULT: Final = 9_000
-_MINIMUM: Final = 2
+_MIN_INSYNC_REPLICAS: Final = 2
 """`min.insync.replicas` of the topics of `followers_cut_off`."""
 
 
@@ -119,7 +119,7 @@ ROWS: Final = (
         "one is rejected with NOT_ENOUGH_REPLICAS, a pending one times out.",
         sources=(MIN_INSYNC_REPLICAS, PRODUCER_ACKS),
         scripts=_FOLLOWERS_CUT_OFF,
-        history_checks=always(min_insync_replicas_is_enforced(_MINIMUM)),
+        history_checks=always(min_insync_replicas_is_enforced(_MIN_INSYNC_REPLICAS)),
         needs=_LINKS,
         nodes_min=3,
     ),
@@ -129,7 +129,7 @@ ROWS: Final = (
         "becomes visible only when the ISR has grown again: the high watermark does not advance before.",
         sources=(KIP_966, MIN_INSYNC_REPLICAS),
         scripts=_FOLLOWERS_CUT_OFF,
-        history_checks=always(high_watermark_waits(_MINIMUM)),
+        history_checks=always(high_watermark_waits(_MIN_INSYNC_REPLICAS)),
         needs=_LINKS,
         nodes_min=3,
         since="3.7.0",  # KAFKA-15583
@@ -287,7 +287,7 @@ ROWS: Final = (
         sources=(UNCLEAN_LEADER_ELECTION, REPLICATION),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(offline_until_member_returns),
-        needs=_LINKS | _DISKS,
+        needs=_ALL,
         nodes_min=3,
     ),
     RequirementRow(
@@ -297,7 +297,7 @@ ROWS: Final = (
         sources=(KIP_460, UNCLEAN_LEADER_ELECTION),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(unclean_election_takes_over, replicas_agree),
-        needs=_LINKS | _DISKS,
+        needs=_ALL,
         nodes_min=3,
     ),
     RequirementRow(
@@ -307,7 +307,7 @@ ROWS: Final = (
         sources=(UNCLEAN_LEADER_ELECTION, REPLICATION),
         scripts=_UNCLEAN_ENABLED,
         history_checks=always(unclean_election_happens, replicas_agree),
-        needs=_LINKS | _DISKS,
+        needs=_ALL,
         nodes_min=3,
         since="3.9.0",  # KAFKA-12670: KRaft did not support the setting before
     ),

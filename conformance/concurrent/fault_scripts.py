@@ -79,8 +79,8 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
     lag_ms = lag_time_max_ms(target)
 
     def build(counts: tuple[int, int, int]) -> Trial:
-        first, held, alone = counts
-        faulty = (Idle(100), SendRecords(held), Idle(lag_ms), SendRecords(held), Flush())
+        first, delayed, alone = counts
+        faulty = (Idle(100), SendRecords(delayed), Idle(lag_ms), SendRecords(delayed), Flush())
         clients: list[Client] = [
             OneShotProducer(idempotent=True, steady=(SendRecords(first),), faulty=faulty, healed=(SendRecords(1),)),
             PipelinedProducer(
@@ -97,9 +97,8 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
             Idle(1_000),
             ProduceBatch(_LEADER, alone, timeout_ms=1_000),
             AwaitIsr(1),
-            ProduceBatch(
-                _LEADER, alone
-            ),  # a leader that does not know its new ISR yet may append this batch without acknowledging it
+            # A leader that has not applied its new ISR yet may append the first batch without acknowledging it.
+            ProduceBatch(_LEADER, alone),
             ProduceBatch(_LEADER, alone),
             ProduceBatch(_LEADER, alone, acks=1),
             FetchFromEnd(_LEADER),

@@ -65,11 +65,12 @@ def reads_ascend(history: History) -> Sequence[HistoryFinding]:
 
 
 def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
-    """Check that every record is read below each later high watermark of a Fetch response, and each later end offset.
+    """Check that the offset of each read record is below every later high watermark and every later end offset.
 
-    Later means that it was requested after the read had completed. The high watermark of the same response shows
-    nothing: Kafka notes it before it reads the records, and a follower's fetch may advance it in between. The check is
-    valid only for a history without faults and with one leader.
+    A high watermark of a Fetch response, or an end offset of ListOffsets, is later if it was requested after the read
+    had completed. The high watermark of the same response is not compared: Kafka determines it before it reads the
+    records, and a follower's fetch may advance it in between. The check is valid only for a history without faults and
+    with one leader.
     """
     operations = {row["op_id"]: row for row in rows_of(history, "operations")}
     ends = _end_offsets(history, operations)
@@ -94,7 +95,10 @@ class _End:
 
 
 def _end_offsets(history: History, operations: Mapping[int, Row]) -> Mapping[tuple[str, int], list[_End]]:
-    """Return for each partition its requests of end offsets by time, each with the lowest end of it and later ones."""
+    """Return the end offsets of each partition in the order of their requests.
+
+    Each is replaced by the lowest of the end offsets that were requested at that time or later.
+    """
     rows: list[tuple[tuple[str, int], _End]] = [
         (
             (row["topic"], row["partition"]),

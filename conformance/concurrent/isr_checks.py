@@ -50,9 +50,10 @@ def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int
 
 
 def _has_records_to_replicate(topic: TopicHistory, cut: Fault, partition: int) -> bool:
-    """Whether a partition may get records during a cut, or have some at its start that a replica in the ISR lacks.
+    """Whether a replica in the ISR may lack records when a cut begins, or records may be appended during the cut.
 
-    Records may be unreplicated after a produce without acks=all or with an error, until acks=all is acknowledged.
+    A produce that is not acknowledged under acks=all may leave records that a replica lacks. A later produce that is
+    acknowledged under acks=all shows that every replica in the ISR has them.
     """
     sends = [row for row in topic.calls("produce") if row["partition"] == partition and row["invoke_ns"] <= cut.heal_ns]
     replicated = (row for row in sends if _is_replicated(row) and row["complete_ns"] < cut.inject_ns)
@@ -73,7 +74,7 @@ def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
     def check(history: History) -> Sequence[HistoryFinding]:
         found, rejected = [], 0
         for topic, began_ns, ended_ns in _too_small(history, minimum):
-            for row in _produces(topic, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
+            for row in _produce_operations(topic, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
                 if row["outcome"] == "ok" and row["complete_ns"] < ended_ns:
                     found.append(
                         violation(topic.name, f"op {row['op_id']} was acknowledged by an ISR below {minimum} members")
@@ -98,7 +99,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
     def check(history: History) -> Sequence[HistoryFinding]:
         found, checked = [], 0
         for topic, began_ns, ended_ns in _too_small(history, minimum):
-            for row in _produces(topic, acks=1, began_ns=began_ns, ended_ns=ended_ns):
+            for row in _produce_operations(topic, acks=1, began_ns=began_ns, ended_ns=ended_ns):
                 offset = topic.offset_of(row["op_id"])
                 if row["outcome"] != "ok" or offset is None:
                     continue
@@ -132,12 +133,12 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
     """Yield for each topic at most one interval in which the ISR of partition 0 was too small.
 
     It begins with a response that shows the small ISR, and ends when the first of the cuts in force heals. An interval
-    in which another cut begins is left out: before that cut, a slow follower can rejoin the ISR without a response that
-    shows this.
+    in which another cut begins is left out: until that cut, the follower may be out of the ISR only because it is slow,
+    and may rejoin it unobserved.
     """
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))
-        for view in topic.partition():
+        for view in topic.partition_views():
             heals = [cut.heal_ns for cut in cuts if cut.covers(view.requested_ns)]
             is_small = 0 < len(view.isr) < minimum
             if is_small and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
@@ -145,7 +146,7 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
                 break
 
 
-def _produces(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
+def _produce_operations(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
     """Return the produce operations on partition 0 that were sent between two times and not retried."""
     return (
         row

@@ -45,23 +45,24 @@ class Moves:
 
     def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
         self._context = context
-        self.first = list(takewhile(_begins_link_fault, all_moves))
-        self._others = all_moves[len(self.first) :]
-        self._holds = context.target.stage.event()
+        self.link_faults = list(takewhile(_begins_link_fault, all_moves))
+        """Moves at the start that inject faults of links."""
+        self._others = all_moves[len(self.link_faults) :]
+        self._in_force = context.target.stage.event()
 
-    def await_hold(self) -> None:
+    def await_in_force(self) -> None:
         """Return once the faults of links at the start of the moves are in force."""
-        self._holds.wait()
+        self._in_force.wait()
 
     def __call__(self) -> None:
         """Make all moves, then heal all faults."""
         try:
             with Nemesis(self._context) as nemesis:
-                nemesis.make(self.first)
-                self._holds.set()
+                nemesis.make(self.link_faults)
+                self._in_force.set()
                 nemesis.make(self._others)
         finally:
-            self._holds.set()  # also after an error
+            self._in_force.set()  # also after an error
             self._context.node_failed.set()
             self._context.nemesis_done.set()
 
@@ -90,9 +91,9 @@ class Nemesis:
             for client in self._clients.values():
                 client.close()
 
-    def make(self, some: Iterable[Move]) -> None:
+    def make(self, sequence: Iterable[Move]) -> None:
         """Make the moves, one after the other. Raises `ScriptNotRunError` if a move fails or is not supported."""
-        for move in some:
+        for move in sequence:
             try:
                 self._make(move)
             except TargetError as error:
@@ -124,7 +125,7 @@ class Nemesis:
 
     def _heal(self, name: Node | None) -> None:
         if name is None:
-            self._faults.heal_others()
+            self._faults.heal_links()
         else:
             self._faults.heal(self._node(name))
 
@@ -224,7 +225,10 @@ class Nemesis:
             self._administer(request)
 
     def _administer(self, request: AdminRequest) -> None:
-        """Send a request to one node after the other, until it is not rejected with NOT_CONTROLLER (before KRaft)."""
+        """Send a request to one node after the other, until one does not return NOT_CONTROLLER.
+
+        Only nodes before KRaft return this error.
+        """
         self._any_client()  # without a node that is up, no node can process it
         self._wait_until(lambda: any(self._is_processed(client, request) for client in self._available_clients()))
 

@@ -5,7 +5,7 @@ from conformance.trial.source import imports_of, printed
 from conformance.trial.trial import Trial
 
 _PROGRAM = '''\
-"""A trial of {trial.requirement}. Prints the verdict on its history as JSON; another target may be named."""
+"""A trial of {trial.requirement}. Prints the verdict on its history as JSON. The argument may name another target."""
 
 import kafkatrial.suite
 

@@ -41,7 +41,7 @@ def _replicas(target: Target) -> int:
 def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
     """Generate one to three producers, pipelined or one-shot, and one or two consumers on one to three partitions."""
 
-    def of(partitions: int) -> SearchStrategy[Trial]:
+    def on_partitions(partitions: int) -> SearchStrategy[Trial]:
         producer = st.one_of(
             strategies.pipelined_producers(partitions, idempotent=st.booleans()),
             strategies.one_shot_producers(partitions, acks=st.sampled_from((-1, 1))),
@@ -55,7 +55,7 @@ def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
             replication_factor=_replicas(target),
         )
 
-    return st.integers(1, 3).flatmap(of)
+    return st.integers(1, 3).flatmap(on_partitions)
 
 
 def _idempotent_producers(target: Target) -> SearchStrategy[Trial]:

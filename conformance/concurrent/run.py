@@ -2,7 +2,7 @@
 
 A `HistoryRun` is one run directory. Each script gets its own topic, new processes and new values. After the phases the
 topic is drained: once all faults are healed, a new consumer reads every partition from its start to its end offset.
-On a cluster that continues after the run, all topics are deleted in the end.
+The topics are deleted in the end if the cluster is an existing one, which kafkatrial does not stop.
 """
 
 import itertools
@@ -40,13 +40,12 @@ READY_TIMEOUT_S = 30.0
 """Timeout until a new topic has all its leaders and full ISRs, and until the ISRs are full again after healing."""
 DRAIN_TIMEOUT_S = 30.0
 _RETRY_BACKOFF_S = 0.1
-"""Before KRaft, the error of CreateTopics from a broker that is not the controller."""
 
 
 class Injection(Protocol):
     """Faults of one phase. The phase does not end before `__call__` returns, when all of these faults are healed."""
 
-    def await_hold(self) -> None:
+    def await_in_force(self) -> None:
         """Return once the faults at the start of the phase are in force."""
         ...
 
@@ -96,7 +95,6 @@ class HistoryRun:
     def run(self, trial: Trial) -> str:
         """Run one trial of a requirement on a new topic, and return the topic's name. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
-        self.note_topic(topic)
         with self.raw_client() as admin:
             context = self.make_topic(topic, trial.topic, admin)
             with ExitStack() as closings:
@@ -107,7 +105,7 @@ class HistoryRun:
             self.drain(context, trial.topic, admin)
             if trial.moves:
                 record_replicas(context)
-                _find_topics(context)
+                _request_other_topics(context)
         return topic
 
     # --- before
@@ -117,11 +115,12 @@ class HistoryRun:
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:
-        """Note a topic that a client may create, so that it is deleted from a cluster that continues after the run."""
+        """Record the name of a topic that may be created, so that an existing cluster deletes it in the end."""
         self._topics.append(name)
 
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
+        self.note_topic(topic)
         properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
         create = partial(
             RecordedClient.create_topic,
@@ -138,7 +137,6 @@ class HistoryRun:
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
         self._recorder.topic(topic, properties)
-        self.note_topic(topic)
         replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
@@ -222,7 +220,7 @@ def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Inject
     try:
         awaited += (start(injection) for injection in injections)
         for injection in injections:
-            injection.await_hold()
+            injection.await_in_force()
         awaited += (start(partial(actor.act, phase, over)) for actor in actors if actor.is_writer)
         _join(awaited, errors)
     finally:
@@ -264,7 +262,7 @@ def _controller(admin: RecordedClient) -> int:
     return int(result.response.topics[0].partitions[0].leader_id)
 
 
-def _find_topics(context: TrialContext) -> None:
+def _request_other_topics(context: TrialContext) -> None:
     """Send every node a Metadata request for the topics whose creation was requested while the script ran."""
     for node in context.target.nodes if context.other_topics else ():
         with context.raw_client(node.id) as client:

@@ -46,7 +46,7 @@ class ScriptedFaults:
             awaits_shutdowns=True,
         )
         self._nodes: dict[int, ExitStack] = {}
-        self._others = ExitStack()
+        self._links = ExitStack()
         self.lost: set[int] = set()
 
     @property
@@ -57,10 +57,10 @@ class ScriptedFaults:
     def begin(self, fault: Fault) -> None:
         """Apply a fault. For a shutdown, return once the process has ended. Raises `TargetError` if the fault fails.
 
-        The fault remains in force until `heal` of its node; a fault of links remains until `heal_others`.
+        The fault remains in force until `heal` of its node; a fault of links remains until `heal_links`.
         """
         node = self._fault_context.find(fault.node) if isinstance(fault, NodeFault) else None
-        healing = self._others if node is None else self._nodes.setdefault(node, ExitStack())
+        healing = self._links if node is None else self._nodes.setdefault(node, ExitStack())
         try:
             heal = fault.apply(self._fault_context)
         except TargetError:
@@ -71,9 +71,9 @@ class ScriptedFaults:
             raise TargetError(f"{fault!r} has no effect on this target")
         healing.callback(heal)
 
-    def heal_others(self) -> None:
+    def heal_links(self) -> None:
         """Heal all faults of links, which do not belong to one node."""
-        self._others.close()
+        self._links.close()
 
     def heal(self, node: int) -> None:
         """Heal all faults of a node; if it was down, return once it listens. If it does not start, add it to `lost`."""
@@ -85,7 +85,7 @@ class ScriptedFaults:
     def end(self) -> None:
         """Heal all faults: links, then paused nodes (other nodes may need them to start), then nodes that are down."""
         try:
-            self.heal_others()
+            self.heal_links()
         finally:
             for node in sorted(self._nodes, key=self._is_down):
                 self.heal(node)

@@ -78,7 +78,7 @@ class TopicHistory:
     """Rows of `states` of every topic, in the order of their requests."""
     faults: Sequence[Fault]
 
-    def partition(self, partition: int = 0) -> Sequence[PartitionView]:
+    def partition_views(self, partition: int = 0) -> Sequence[PartitionView]:
         """Return the views of one partition."""
         return [view for view in self.views if view.partition == partition]
 
@@ -94,17 +94,17 @@ class TopicHistory:
         """Return the faults of these kinds."""
         return [fault for fault in self.faults if fault.kind in kinds]
 
-    def down(self, node: int, at_ns: int) -> bool:
+    def is_down(self, node: int, at_ns: int) -> bool:
         """Whether a node was shutting down, down or starting at a time."""
         return any(fault.node == node and fault.covers(at_ns) for fault in self.faults_of_kind(*_DOWN_KINDS))
 
     def before(self, at_ns: int, partition: int = 0) -> PartitionView | None:
         """Return the view with the latest request among those that were received before a time."""
-        return next((view for view in reversed(self.partition(partition)) if view.received_ns < at_ns), None)
+        return next((view for view in reversed(self.partition_views(partition)) if view.received_ns < at_ns), None)
 
     def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[PartitionView]:
         """Return the views that were requested at or after `at_ns`, and before `until_ns`."""
-        return [view for view in self.partition(partition) if at_ns <= view.requested_ns < until_ns]
+        return [view for view in self.partition_views(partition) if at_ns <= view.requested_ns < until_ns]
 
     def offset_of(self, op_id: int) -> int | None:
         """Return the highest acknowledged offset of an operation, or None."""

@@ -65,16 +65,16 @@ def _batch(rng: random.Random) -> bytes:
         producer_epoch=rng.choice(_PRODUCER_EPOCHS),
         base_sequence=rng.choice(_SEQUENCES),
     )
-    lie = rng.choice(("crc", "count", "length", "cut", "magic", "bytes"))
+    damage = rng.choice(("crc", "count", "length", "cut", "magic", "bytes"))
     encoded = encode_batch(
         batch,
-        magic=rng.choice((0, 1, 3, 127, -1)) if lie == "magic" else 2,
-        crc=0 if lie == "crc" else None,
-        record_count=rng.choice(_COUNTS) if lie == "count" else None,
-        length=rng.choice((0, -1, 48, 49, _INT32_MAX, -(2**31))) if lie == "length" else None,
-        cut_to=rng.randrange(1, 70) if lie == "cut" else None,
+        magic=rng.choice((0, 1, 3, 127, -1)) if damage == "magic" else 2,
+        crc=0 if damage == "crc" else None,
+        record_count=rng.choice(_COUNTS) if damage == "count" else None,
+        length=rng.choice((0, -1, 48, 49, _INT32_MAX, -(2**31))) if damage == "length" else None,
+        cut_to=rng.randrange(1, 70) if damage == "cut" else None,
     )
-    return _with_broken_records(encoded, rng) if lie == "bytes" else encoded
+    return _with_broken_records(encoded, rng) if damage == "bytes" else encoded
 
 
 def _record(rng: random.Random) -> Record:
@@ -85,7 +85,7 @@ def _record(rng: random.Random) -> Record:
 
 
 def _with_broken_records(batch: bytes, rng: random.Random) -> bytes:
-    """Overwrite bytes after the checksum and recompute it, so that only decoding the batch shows the damage."""
+    """Overwrite bytes after the checksum, and correct the checksum: only decoding the batch shows the damage."""
     broken = bytearray(batch)
     for _ in range(rng.randrange(1, 6)):
         broken[rng.randrange(21, len(broken))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
@@ -140,7 +140,10 @@ def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) 
 
 
 def _gzipped(pieces: Sequence[bytes]) -> bytes:
-    """Compress with a full flush after each piece, so that the compressed form of a repeated piece can be reused."""
+    """Compress with a full flush after each piece, so that the compressed form of a repeated piece can be reused.
+
+    All whole pieces of zeros are the object `_ZEROS`: a slice of all bytes of an object is the object itself.
+    """
     flushed: dict[int, bytes] = {}
     checksum = 0
     for piece in pieces:

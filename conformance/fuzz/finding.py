@@ -40,7 +40,7 @@ class NotAFindingError(Exception):
 class Observed:
     """A symptom that was observed.
 
-    :ivar began_s: time on the monotonic clock: start of the late probe, or time of the observation.
+    :ivar began_s: start of the late probe, or else the time of the observation, on the monotonic clock.
     """
 
     symptom: Symptom

@@ -1,9 +1,9 @@
 """Generator of requests: request n of a seed is the same in every session on a target, except for ids of the cluster.
 
-A cycle contains every API and version that kio has, on every listener, in random order; those that a listener
-advertises occur several times. A request is generated well-formed. Most are then changed by one to three mutations of
-the body; the header and the size are mutated rarely. If `protection` does not permit a request, it is generated again
-(at most `_ATTEMPTS_MAX` attempts), so that no request number is skipped.
+A cycle contains every API and version that kio (the library of Kafka's messages) has, on every listener, in random
+order; those that a listener advertises occur several times. A request is generated well-formed. Most are then changed
+by one to three mutations of the body; the header and the size are mutated rarely. If `protection` does not permit a
+request, it is generated again (at most `_ATTEMPTS_MAX` attempts), so that no request number is skipped.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from conformance.fuzz.wire import HEADER, FieldChoices, Part, encode, known_apis
 from conformance.fuzz.world import Port, World
 from fixtures.clients.messages import api_name
 
-SERVED_SHARE: Final = 6
+SERVED_OCCURRENCES: Final = 6
 """Occurrences in a cycle of an API and version that a listener advertises; others occur once."""
 CLIENT_ID: Final = b"fuzz"
 _INTACT_SHARE: Final = 0.3
@@ -66,7 +66,7 @@ class Generator:
             (port, key, version)
             for port in Port
             for key, version in known_apis()
-            for _ in range(SERVED_SHARE if self._is_served(port, key, version) else 1)
+            for _ in range(SERVED_OCCURRENCES if self._is_served(port, key, version) else 1)
         ]
         self._cycle = (-1, self._apis)
 

@@ -90,11 +90,11 @@ def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
         return ""
     start = rng.randrange(len(whole))
     end = min(len(whole), start + rng.choice((1, 2, 4, 16, len(whole))))
-    kind = rng.choice(("without", "twice", "at the end again"))
+    kind = rng.choice(("removed", "repeated", "appended again"))
     match kind:
-        case "without":
+        case "removed":
             changed = whole[:start] + whole[end:]
-        case "twice":
+        case "repeated":
             changed = whole[:end] + whole[start:]
         case _:
             changed = whole + whole[start:end]
@@ -102,7 +102,7 @@ def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
     return f"bytes {start} to {end} {kind}"
 
 
-def add_tags(rng: random.Random, parts: list[Part]) -> str:
+def replace_tags(rng: random.Random, parts: list[Part]) -> str:
     """Replace a section of tagged fields (KIP-482).
 
     The new section has one unknown field, 10,000 unknown fields, the same tag twice, or a wrong size or count.
@@ -133,14 +133,14 @@ BODY_MUTATIONS: Final[Sequence[Mutation]] = (
     flip_bytes,
     flip_bytes,
     cut_or_copy,
-    add_tags,
+    replace_tags,
 )
 
 
 def mutated_header(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
     """Replace the API key, the version, the correlation id or the length of the client id, or truncate the frame.
 
-    A truncated frame ends at the latest after the length of the client id. Returns the frame and a description.
+    A truncated frame keeps at most the bytes up to the length of the client id. Returns the frame and a description.
     """
     api_key, version, correlation_id = HEADER.unpack_from(frame)
     match rng.choice(("key", "version", "correlation", "client id", "cut")):

@@ -25,7 +25,7 @@ from fixtures.clients.raw import RawClient, RawClientError, ResponseTimeout
 from linearizability.isolated_python import isolate_children
 
 HANG_S: Final = 10.0
-"""Response time from which on a node counts as hanging; also the timeout of a probe."""
+"""Minimum response time of a node that hangs; also the timeout of a probe."""
 PERIOD_S: Final = 0.05
 _THREADS_MAX: Final = 8
 """With more threads than this, the sum of their delays does not show how long a response was delayed."""
@@ -48,7 +48,7 @@ class Sample:
     """Result of one probe.
 
     :ivar began_s: start time on the monotonic clock of this machine.
-    :ivar took_s: time until the response or the time-out; 0 after another error.
+    :ivar took_s: time until the response or the timeout; 0 after another error.
     :ivar starved_s: total time for which the prober's thread and the node's threads waited for a processor meanwhile.
     :ivar error: the reason for a missing response; empty if there was one.
     """
@@ -85,7 +85,7 @@ class Probe:
 
     def sample(self) -> Sample:
         """Send one request and wait for its response. After an error, the next sample opens a new connection."""
-        starved_s, began_s = -self._starved_s(), time.monotonic()
+        starved_before_s, began_s = self._starved_s(), time.monotonic()
         error, took_s = "", 0.0
         try:
             self._send()
@@ -94,7 +94,7 @@ class Probe:
             error = str(failed)
             took_s = time.monotonic() - began_s if isinstance(failed, ResponseTimeout) else 0.0
             self._client.close()
-        return Sample(self._node.id, began_s, took_s, starved_s + self._starved_s(), error)
+        return Sample(self._node.id, began_s, took_s, self._starved_s() - starved_before_s, error)
 
     def _send(self) -> None:
         self._count += 1

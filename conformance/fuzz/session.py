@@ -23,7 +23,7 @@ from conformance.fuzz.finding import FuzzFinding, Observed, Symptom
 from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
-from conformance.fuzz.world import World
+from conformance.fuzz.world import Port, World
 from conformance.trial.phased_clients import Phase, PipelinedProducer, Trickle
 from conformance.trial.trial import Client, Topic
 from conformance.trial.workloads import Tail
@@ -137,7 +137,7 @@ class Fuzzing:
         self._cancelled = target.stage.event()
         self.progress = FuzzProgress()
 
-    def await_hold(self) -> None:
+    def await_in_force(self) -> None:
         """Return at once: there is no state to wait for before the clients start."""
 
     def cancel(self) -> None:
@@ -220,15 +220,15 @@ class Fuzzing:
                 settled_s = time.monotonic() + SETTLE_S
 
     def await_controller(self) -> None:
-        """Add a finding if no topic is created before the time-out, with the newest requests to the controllers."""
+        """Add a finding if no topic is created before the timeout, with the newest requests to the controllers."""
         if not has_controller(self._context, CONTROLLER_TIMEOUT_S):
             text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
             observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)
-            self._add(observed, tuple(request for _, request in self._newest if request.port == "controller"))
+            self._add(observed, tuple(request for _, request in self._newest if request.port is Port.CONTROLLER))
 
 
 def has_controller(context: TrialContext, timeout_s: float) -> bool:
-    """Whether the quorum has a leader that creates a topic within the time-out."""
+    """Whether the quorum has a leader that creates a topic before the timeout."""
     target = context.target
     deadline_s = time.monotonic() + timeout_s
     while True:

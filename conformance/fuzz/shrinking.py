@@ -27,7 +27,7 @@ SETTLED_S: Final = 2.0
 """Time after the last request in which a symptom may still occur."""
 _CONTROLLER_TIMEOUT_S: Final = 20.0
 _SEED: Final = 0
-_OF_TIME: Final = frozenset({Symptom.LATE_RESPONSE, Symptom.HANG})
+_TIMING_SYMPTOMS: Final = frozenset({Symptom.LATE_RESPONSE, Symptom.HANG})
 
 NewCluster = Callable[[Path], FuzzTarget]
 """Creates a cluster in a directory, without starting it."""
@@ -53,13 +53,13 @@ class Replays:
         If the first replay does not reproduce it, the requests stay the same, and the finding is not confirmed.
         """
         suspects = self._finding.requests
-        place = self.showing(suspects)
+        place = self.replay(suspects)
         if place is None:
             return replace(self._finding, is_confirmed=False)
-        shown = suspects[: place + 1]
-        if len(shown) > 1 and self._in_time() and self.showing(shown[-1:]) is not None:
-            shown = shown[-1:]
-        smallest = self._reduced(shown)
+        reproducing = suspects[: place + 1]
+        if len(reproducing) > 1 and self._in_time() and self.replay(reproducing[-1:]) is not None:
+            reproducing = reproducing[-1:]
+        smallest = self._reduced(reproducing)
         return replace(self._finding, requests=smallest, is_confirmed=self._is_reproducible(smallest))
 
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
@@ -68,26 +68,28 @@ class Replays:
         A busy disk or steal time of the processor delays a response now and then, and such a delay is likely while
         thousands of requests are replayed.
         """
-        return self._finding.symptom not in _OF_TIME or all(self.showing(requests) is not None for _ in range(2))
+        if self._finding.symptom not in _TIMING_SYMPTOMS:
+            return True
+        return all(self.replay(requests) is not None for _ in range(2))
 
-    def _reduced(self, shown: tuple[FuzzRequest, ...]) -> tuple[FuzzRequest, ...]:
+    def _reduced(self, reproducing: tuple[FuzzRequest, ...]) -> tuple[FuzzRequest, ...]:
         """Leave out requests that are not needed, in smaller and smaller chunks."""
-        size = len(shown) // 2
+        size = len(reproducing) // 2
         while size and self._in_time():
             start = 0
-            while start < len(shown) and len(shown) > 1 and self._in_time():
-                fewer = shown[:start] + shown[start + size :]
-                if fewer and self.showing(fewer) is not None:
-                    shown = fewer
+            while start < len(reproducing) and len(reproducing) > 1 and self._in_time():
+                fewer = reproducing[:start] + reproducing[start + size :]
+                if fewer and self.replay(fewer) is not None:
+                    reproducing = fewer
                 else:
                     start += size
             size //= 2
-        return shown
+        return reproducing
 
     def _in_time(self) -> bool:
         return time.monotonic() < self._deadline_s
 
-    def showing(self, requests: Sequence[FuzzRequest]) -> int | None:
+    def replay(self, requests: Sequence[FuzzRequest]) -> int | None:
         """Send requests to a new cluster. Return the index of the request after which the symptom occurred, or None.
 
         If the symptom occurs only in the check after the last request, return the last index.
@@ -101,12 +103,12 @@ class Replays:
                 replay = _Replay(target, Health(target, self._limits), self._limits, self._finding.symptom)
                 for place, request in enumerate(requests):
                     frame = self._finding.world.translated(request.data, world)
-                    if replay.shows(replace(request, data=frame)):
+                    if replay.occurs_after(replace(request, data=frame)):
                         return place
-                is_last = replay.shows_later()
+                occurs = replay.occurs_later()
                 if self._finding.symptom is Symptom.NO_CONTROLLER:
-                    is_last = not has_controller(context, _CONTROLLER_TIMEOUT_S)
-        return len(requests) - 1 if is_last else None
+                    occurs = not has_controller(context, _CONTROLLER_TIMEOUT_S)
+        return len(requests) - 1 if occurs else None
 
 
 class _Replay:
@@ -118,7 +120,7 @@ class _Replay:
         self._limits = limits
         self._symptom = symptom
 
-    def shows(self, request: FuzzRequest) -> bool:
+    def occurs_after(self, request: FuzzRequest) -> bool:
         """Send a request. Return whether the symptom occurred."""
         with (
             suppress(OSError),
@@ -130,7 +132,7 @@ class _Replay:
             connected.recv(1 << 16)
         return self._occurs()
 
-    def shows_later(self) -> bool:
+    def occurs_later(self) -> bool:
         """Whether the symptom occurs within `SETTLED_S` after the last request."""
         deadline_s = time.monotonic() + SETTLED_S
         while time.monotonic() < deadline_s:
@@ -139,10 +141,11 @@ class _Replay:
         return False
 
     def _occurs(self) -> bool:
-        return any(self._is_sought(observed) for observed in self._health.observe(self._late_samples()))
+        return any(self._is_same(observed) for observed in self._health.observe(self._late_samples()))
 
-    def _is_sought(self, observed: Observed) -> bool:
-        return observed.symptom is self._symptom or {observed.symptom, self._symptom} <= _OF_TIME
+    def _is_same(self, observed: Observed) -> bool:
+        """Whether the symptom is the one to reproduce. A late response and a hang count as the same."""
+        return observed.symptom is self._symptom or {observed.symptom, self._symptom} <= _TIMING_SYMPTOMS
 
     def _late_samples(self) -> list[Sample]:
         ended = self._target.processes.ended()

@@ -18,7 +18,7 @@ STRING_SIZES: Final = (0, 1, 249, 250, 255, 256, 4000, 32767)
 """Lengths at limits: of topic names (249, `Topic.MAX_NAME_LENGTH`), of file names, of a signed 16-bit length."""
 PHANTOM_NODES: Final = (-2147483648, -2, -1, 0, 77, 1000, 2147483647)
 """Node ids that no broker of the cluster has."""
-_LIMIT_SHARE: Final = 0.25
+_LIMIT_SHARE: Final = 0.2
 _RANDOM_SHARE: Final = 0.05
 _FLOATS: Final = (0.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e308, 5e-324)
 _SPECIAL_TOPICS: Final = (
@@ -113,7 +113,7 @@ class Values:
                 return self.rng.random() < 0.5
             case "float64":
                 return self.rng.choice(_FLOATS)
-        return self._integer(field, path)
+        return self._integer(field)
 
     def count(self, field: Field, path: str) -> int:
         """Choose the number of elements of an array; -1 for null."""
@@ -127,17 +127,16 @@ class Values:
         """Choose whether a tagged field or a nullable struct is present."""
         return self.rng.random() < 0.5
 
-    def _integer(self, field: Field, path: str) -> int:
+    def _integer(self, field: Field) -> int:
         bits = 8 * FIXED[field.kafka_type].size
         chance = self.rng.random()
         if chance < _RANDOM_SHARE:
             return self.rng.getrandbits(bits)
-        known = self._known_integers(field.name, path)
-        if known and chance > _LIMIT_SHARE:
-            return self.rng.choice(known)
+        if chance > _RANDOM_SHARE + _LIMIT_SHARE:
+            return self.rng.choice(self._known_integers(field.name))
         return self.rng.choice(limits(bits))
 
-    def _known_integers(self, name: str, path: str) -> Sequence[int]:
+    def _known_integers(self, name: str) -> Sequence[int]:
         """Return values for a field of this name, some of them valid in the cluster."""
         if name in _NODE_FIELDS:
             return (*self.world.nodes, *self.world.nodes, *PHANTOM_NODES)

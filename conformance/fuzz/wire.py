@@ -105,7 +105,7 @@ def known_apis() -> Sequence[tuple[int, int]]:
 
 @cache
 def request_struct(api_key: int, version: int) -> Struct:
-    """Return the schema of a request. Raises `KeyError` for an unknown API, or kio's `UnknownEntity`."""
+    """Return the schema of a request. Raises `KeyError` for an unknown API, kio's `UnknownEntity` for a version."""
     name = "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
     return _struct(getattr(request_schema(api_key, version), f"{name}Request"))
 
@@ -169,10 +169,10 @@ def is_wide(role: PartRole, kafka_type: str) -> bool:
     return role is PartRole.COUNT or kafka_type != "string"
 
 
-Chosen = Callable[[Field, str], Any]
-"""Chooses the value of a primitive field: an int, float, bool, str, bytes, uuid, or None."""
-Counted = Callable[[Field, str], int]
-"""Chooses the number of an array's elements; -1 for null."""
+ChooseValue = Callable[[Field, str], Any]
+"""Chooses the value of a primitive field at a path: an int, float, bool, str, bytes, uuid, or None."""
+ChooseCount = Callable[[Field, str], int]
+"""Chooses the number of elements of an array at a path; -1 for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class FieldChoices:
     :ivar is_present: whether a tagged field is written, and whether a nullable struct is not null.
     """
 
-    value: Chosen
-    count: Counted
+    value: ChooseValue
+    count: ChooseCount
     is_present: Callable[[Field, str], bool]
 
 
@@ -261,11 +261,12 @@ def fixed_bytes(kafka_type: str, value: Any) -> bytes:
 def decode(frame: bytes, arrays: list[list[Any]] | None = None) -> Mapping[str, Any] | None:
     """Decode the request in a frame without its size; None for an API or version that kio does not have.
 
-    As in Kafka, bytes after the message are ignored, null is rejected for a field that is not nullable, a varint has 32
-    bits with a sign (a negative number of tagged fields is none), and the size of a known tagged field is ignored.
-    Raises `UndecodableError`.
+    As in Kafka, bytes after the message are ignored, null is rejected for a field that is not nullable, and the size of
+    a known tagged field is ignored. A varint is a signed number of 32 bits; a negative number of tagged fields counts
+    as zero. Raises `UndecodableError`.
 
-    :param arrays: receives every array, nested ones included; after an error, with the elements read before it.
+    :param arrays: list to which every array is added, nested ones included; after an error, with the elements that
+        were read before it.
     """
     reader = _Reader(frame, [] if arrays is None else arrays)
     api_key, version, _ = HEADER.unpack(reader.take(HEADER.size))

@@ -61,7 +61,7 @@ REQUIREMENTS: Final = (
         "INVALID_PARTITIONS, a replication factor below 1 or above the number of brokers with "
         "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to an unknown "
         "broker with INVALID_REPLICA_ASSIGNMENT, and an assignment together with a partition count or replication "
-        "factor with INVALID_REQUEST; none of these topics is created. For both numbers -1 is valid: it means the "
+        "factor with INVALID_REQUEST; none of these topics is created. A partition count of -1 is valid: it means the "
         "broker's default. Each topic of a request has its own error.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(script(many(_BAD), Metadata(), *rejections.CREATIONS), _CREATION | _PRESENCE | _ERRORS),

@@ -1,7 +1,7 @@
 """Requirements of compaction: which records are removed, and what stays readable.
 
 The timestamps of a script's batches determine at which batch a new segment begins (`segment.ms`). The script waits for
-the log cleaner. The requirements are not applicable to a target whose cleaner runs too seldom, or whose DescribeConfigs
+the log cleaner. The requirements are not applicable to a target whose cleaner runs too rarely, or whose DescribeConfigs
 response lacks the period of its cleaner (`log.cleaner.backoff.ms`).
 """
 
@@ -81,8 +81,8 @@ _BATCHES: Final = (
 )
 """The first segments, each with one batch.
 
-Some records have a newer one with the same key, in the same batch or in a later one: the first batch has no others, so
-that compaction removes all of it in every script. Others are tombstones, or the only records of their keys.
+Each record of the first batch has a newer one with the same key, so that compaction empties this batch in every script.
+The other batches also have records with a newer one in the same batch, tombstones, and the only records of their keys.
 """
 
 

@@ -119,8 +119,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/lists-are-appended-to",
         level=Level.MUST,
-        text="IncrementalAlterConfigs appends missing items to a list and subtracts present ones, of equal items only "
-        "the first; a list that is not set begins with the inherited value.",
+        text="IncrementalAlterConfigs with APPEND adds the items that a list does not have, and with SUBTRACT removes "
+        "the first occurrence of each item. A list that is not set begins with the inherited value.",
         sources=(sources.KIP_339,),
         check=sequential(
             script(
@@ -304,8 +304,9 @@ REQUIREMENTS: Final = (
         text="The defaults that DescribeConfigs returns for a broker are those that it applies to a topic without "
         "settings: a batch of message.max.bytes is accepted, and a larger one is not; a record needs a key only if "
         "log.cleanup.policy has compact; batches are stored by compression.type and log.message.timestamp.type; a "
-        "timestamp outside log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms, or the values "
-        "that DescribeConfigs returns for the topic, is rejected with INVALID_TIMESTAMP, and one within them is not.",
+        "timestamp is rejected with INVALID_TIMESTAMP if it is outside log.message.timestamp.before.max.ms and "
+        "log.message.timestamp.after.max.ms, and accepted if it is within them. The same holds for the values that "
+        "DescribeConfigs returns for the topic.",
         sources=(sources.TOPIC_CONFIGS, sources.KIP_226, sources.KIP_937),
         check=sequential(script(UseDefaults()), judges("error", "not_applied", of=UseDefaults)),
         needs=_TOPICS,

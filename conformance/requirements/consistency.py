@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.topic_fields import one_partition, partition_indexes
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -42,7 +43,7 @@ class _Row:
     :ivar of_cluster: whether each broker returns the same.
     :ivar varying: fields that may change although nothing else does.
     :ivar before: steps before the request.
-    :ivar after: steps that undo those before it, as far as they do not concern the script's topics.
+    :ivar after: steps that undo those effects of `before` that the deletion of the script's topics does not undo.
     """
 
     api: ApiKey
@@ -53,8 +54,6 @@ class _Row:
     after: tuple[Step, ...] = ()
 
 
-_NAMED: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
-_ONE: Final = {"index": 0, "partition": 0, "partition_index": 0}
 _CREATED: Final = (CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete"))),)
 _PRODUCED: Final = (
     *_CREATED,
@@ -62,20 +61,11 @@ _PRODUCED: Final = (
     Produce((Batch((Record(b"a"), Record(b"b")), producer=0),)),
     Produce((Batch((Record(b"c"),), producer=0, sequence=2),)),
 )
-_STABLE: Final = (*_CREATED, OffsetCommit(5), JoinGroup(), JoinGroup(0), SyncGroup(0))
+_STABLE_GROUP: Final = (*_CREATED, OffsetCommit(5), JoinGroup(), JoinGroup(0), SyncGroup(0))
 _CLIENT: Final = "trial-client"
 _USER: Final = "trial-user"
 _CLIENT_METRICS: Final = 16
 """Type of the only config resources that ListConfigResources v0 returns (KIP-1142)."""
-
-
-def _partition(**fields: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the script's topic with one partition, under the names that the APIs have for them."""
-    return ({**_NAMED, "partitions": ({**_ONE, **fields},)},)
-
-
-def _indexes(field: str) -> tuple[Mapping[str, Any], ...]:
-    return ({**_NAMED, field: (0,)},)
 
 
 _ROWS: Final = (
@@ -85,7 +75,7 @@ _ROWS: Final = (
             "replica_id": -1,
             "min_bytes": 0,
             "isolation_level": 1,
-            "topics": _partition(fetch_offset=0, partition_max_bytes=1 << 20),
+            "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
             "forgotten_topics_data": (),
         },
         varying=("records",),
@@ -93,12 +83,12 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
-        {"replica_id": -1, "isolation_level": 0, "topics": _partition(timestamp=-1)},
+        {"replica_id": -1, "isolation_level": 0, "topics": one_partition(timestamp=-1)},
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        {"replica_id": -1, "topics": _partition(leader_epoch=0)},
+        {"replica_id": -1, "topics": one_partition(leader_epoch=0)},
         before=_PRODUCED,
     ),
     _Row(
@@ -153,8 +143,8 @@ _ROWS: Final = (
         ApiKey.OFFSET_FETCH,
         {
             "group_id": "trial",
-            "topics": _indexes("partition_indexes"),
-            "groups": ({"group_id": "trial", "topics": _indexes("partition_indexes")},),
+            "topics": partition_indexes(field="partition_indexes"),
+            "groups": ({"group_id": "trial", "topics": partition_indexes(field="partition_indexes")},),
         },
         before=(*_CREATED, OffsetCommit(5, metadata="m")),
     ),
@@ -172,21 +162,21 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.DESCRIBE_LOG_DIRS,
-        {"topics": _indexes("partitions")},
+        {"topics": partition_indexes()},
         varying=("total_bytes", "usable_bytes"),
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.DESCRIBE_PRODUCERS,
-        {"topics": _indexes("partition_indexes")},
+        {"topics": partition_indexes(field="partition_indexes")},
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.DESCRIBE_GROUPS,
         {"groups": ("trial",), "include_authorized_operations": True},
-        before=_STABLE,
+        before=_STABLE_GROUP,
     ),
-    _Row(ApiKey.LIST_GROUPS, {"states_filter": (), "types_filter": ()}, before=_STABLE),
+    _Row(ApiKey.LIST_GROUPS, {"states_filter": (), "types_filter": ()}, before=_STABLE_GROUP),
     _Row(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         {"components": ({"entity_type": "client-id", "match_type": 0, "match": _CLIENT},), "strict": True},

@@ -46,7 +46,7 @@ _METADATA_LENGTH_MAX: Final = 4096
 
 
 def _commit_with_long_metadata(error: str, partition: int, plus: int = 0) -> RawRequest:
-    """Return a commit whose metadata is as long as the broker permits, or longer."""
+    """Return a commit whose metadata has the length that the broker permits, plus `plus`."""
     length = BrokerSetting(
         "offset.metadata.max.bytes",
         _METADATA_LENGTH_MAX + plus,

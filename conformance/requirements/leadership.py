@@ -50,8 +50,8 @@ _PARTITION_ERRORS: Final = (
 )
 
 
-def _moved(*order: int) -> tuple[Step, ...]:
-    """Return the steps that reorder the replicas and elect the first."""
+def _led_by(*order: int) -> tuple[Step, ...]:
+    """Return the steps that reorder the replicas and elect the first, and await the topic's state after each step."""
     return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
 
 
@@ -101,10 +101,10 @@ REQUIREMENTS: Final = (
         check=sequential(
             script(
                 placed(1, 2),
-                st.sampled_from([(), _moved(2, 1), (*_moved(2, 1), *_moved(1, 2))]),
+                st.sampled_from([(), _led_by(2, 1), (*_led_by(2, 1), *_led_by(1, 2))]),
                 On(3, Fetch()),
                 st.builds(On, st.just(3), produces()),
-                *_moved(2, 1),
+                *_led_by(2, 1),
                 On(3, Fetch()),
                 On(3, Produce((Batch((Record(b"x"),)),))),
                 On(3, Produce((Batch((Record(b"x"),)),), version=10)),
@@ -144,17 +144,17 @@ REQUIREMENTS: Final = (
                 rejections.UNKNOWN_ELECTION,
                 ElectLeaders(),
                 many(
-                    st.permutations([1, 2, 3]).map(lambda order: _moved(*order))
+                    st.permutations([1, 2, 3]).map(lambda order: _led_by(*order))
                     | st.sampled_from(
                         [ElectLeaders(election=ElectionType.UNCLEAN), ElectLeaders("trial-none"), ElectLeaders()]
                     ),
                     at_most=3,
                 ),
-                *_moved(2, 3, 1),
+                *_led_by(2, 3, 1),
                 ElectLeaders(),
                 ElectLeaders(election=ElectionType.UNCLEAN),
                 ElectLeaders("trial-none"),
-                *_moved(3, 1, 2),
+                *_led_by(3, 1, 2),
             ),
             judges("error", of=ElectLeaders)
             | judges("partitions", "leader_epochs", "all_agree", of=AwaitTopic)
@@ -175,10 +175,10 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2, 3),
                 many(produces(), at_most=3),
-                *_moved(3, 1, 2),
+                *_led_by(3, 1, 2),
                 Fetch(),
                 many(produces(), at_most=3),
-                *_moved(2, 1, 3),
+                *_led_by(2, 1, 3),
                 Fetch(),
                 ListOffsets(),
             ),
@@ -201,11 +201,11 @@ REQUIREMENTS: Final = (
                 produces(),
                 many(produces() | st.integers(0, 3).map(DeleteRecords), at_most=4),
                 DeleteRecords(1),
-                *_moved(3, 1, 2),
+                *_led_by(3, 1, 2),
                 ListOffsets(EARLIEST),
                 Fetch(),
                 many(produces() | st.integers(0, 3).map(DeleteRecords), at_most=2),
-                *_moved(2, 1, 3),
+                *_led_by(2, 1, 3),
                 ListOffsets(EARLIEST),
                 Fetch(),
             ),

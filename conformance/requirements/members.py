@@ -44,8 +44,8 @@ _INSTANCE: Final = "trial-instance"
 _JOINS: Final = st.sampled_from([(None, None), (4, None), (5, None), (7, None), (None, _INSTANCE), (5, _INSTANCE)])
 """Version of JoinGroup and group instance id, which exists since version 5."""
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
-"""A group without members and offsets may be removed at any time, together with the members that have only their ids.
-Before Kafka 4.0, this happens when any topic is deleted."""
+"""A committed offset keeps the group. A broker may remove a group that has neither offsets nor joined members at any
+time, with the ids that it has assigned to new members. Before Kafka 4.0, the deletion of any topic does this."""
 _JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
 _SHOWN: Final = (
     Eventually(DescribeGroup()),
@@ -61,10 +61,10 @@ _MEMBERS: Final = st.sampled_from([0, "unknown", ""])
 
 
 def _generations(
-    protocols: _Protocols, joins: tuple[int | None, str | None], generations: Sequence[_Generation]
+    protocols: _Protocols, version_and_instance: tuple[int | None, str | None], generations: Sequence[_Generation]
 ) -> tuple[Step, ...]:
     """Return the requests of a member that leads these generations, from 1 on."""
-    version, instance = joins
+    version, instance = version_and_instance
     join = JoinGroup(0, protocols, version=version, instance=instance)
     steps: list[Step] = [JoinGroup(protocols=protocols, version=version, instance=instance)]
     for generation, (assignment, is_repeated) in enumerate(generations, start=1):

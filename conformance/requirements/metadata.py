@@ -39,7 +39,10 @@ _COMPACT: Final = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "co
 
 
 def _quorum(broker: int) -> Eventually:
-    """Return the step that describes the quorum; a new leader learns of an observer when it fetches."""
+    """Return the step that describes the quorum until every broker is listed.
+
+    A new leader learns of an observer from the observer's first Fetch.
+    """
     return Eventually(On(broker, DescribeQuorum()), awaited=frozenset({"every_broker"}))
 
 

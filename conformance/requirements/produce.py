@@ -32,7 +32,7 @@ _FOREVER: Final = ("retention.ms", "-1")
 _THIRTY_YEARS_MS: Final = str(30 * 365 * 86_400_000)
 _LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_AGO_MS))
 _CODECS: Final = st.sampled_from(Compression)
-_BATCH: Final = (Record(b"x"),)
+_ONE_RECORD: Final = (Record(b"x"),)
 _COMPRESSED: Final = tuple(codec for codec in Compression if codec is not Compression.NONE)
 _UNREADABLE: Final = (Flaw.COUNT_AND_OFFSETS, Flaw.GARBLED)
 """The flaws that a broker finds only if it decompresses the records."""
@@ -45,7 +45,7 @@ _REJECTED: Final = st.one_of(
 """Requests with invalid acks, with a malformed batch, and with a codec that their version does not support."""
 
 
-def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
+def _near_size_limit(topic: str, difference: int) -> tuple[Step, ...]:
     """Return the steps that create a topic, produce one batch to it, and fetch the topic.
 
     The topic's max.message.bytes is the size of the batch plus `difference`.
@@ -117,8 +117,8 @@ REQUIREMENTS: Final = (
                     produces(batches(flaw=st.sampled_from([Flaw.MAGIC_1, Flaw.TRUNCATED, Flaw.COUNT_TOO_HIGH])))
                     | st.lists(batches(), max_size=3).filter(lambda found: len(found) != 1).map(tuple).map(Produce)
                 ),
-                *(Produce((Batch(_BATCH, flaw=flaw),)) for flaw in Flaw),
-                *(Produce((Batch(_BATCH, codec, flaw=flaw),)) for codec in _COMPRESSED for flaw in _UNREADABLE),
+                *(Produce((Batch(_ONE_RECORD, flaw=flaw),)) for flaw in Flaw),
+                *(Produce((Batch(_ONE_RECORD, codec, flaw=flaw),)) for codec in _COMPRESSED for flaw in _UNREADABLE),
                 produces(),
                 Fetch(),
             ),
@@ -177,8 +177,8 @@ REQUIREMENTS: Final = (
                 ),
                 produces(batches(st.just(Record(b"x" * 160)))),
                 Fetch(),
-                *_sized_exactly("trial-exact", 0),
-                *_sized_exactly("trial-less", -1),
+                *_near_size_limit("trial-exact", 0),
+                *_near_size_limit("trial-less", -1),
                 *_oversize_when_decompressed("trial-packed"),
             ),
             _PRODUCED | _LOG,
@@ -314,7 +314,7 @@ REQUIREMENTS: Final = (
                                 min_size=1,
                                 max_size=8,
                             ).map(tuple),
-                            st.sampled_from(Compression),
+                            _CODECS,
                         )
                     )
                 ),

@@ -46,10 +46,10 @@ _LARGE: Final = Produce((Batch((Record(b"v" * _BATCH_BYTES),), producer=0),))
 
 
 _Entity = tuple[tuple[str, str | None], ...]
-_BAD: Final[_Entity] = (("client-id", "trial-bad"),)
+_BAD_CLIENT: Final[_Entity] = (("client-id", "trial-bad"),)
 
 
-def _altered(*ops: tuple[str, float], entity: _Entity = _BAD) -> RawRequest:
+def _rejected_change(*ops: tuple[str, float], entity: _Entity = _BAD_CLIENT) -> RawRequest:
     """Return a change that is rejected with INVALID_REQUEST."""
     entry: dict[str, Any] = {
         "entity": tuple({"entity_type": type_, "entity_name": name} for type_, name in entity),
@@ -61,7 +61,7 @@ def _altered(*ops: tuple[str, float], entity: _Entity = _BAD) -> RawRequest:
 
 _VALID: Final = ("producer_byte_rate", 1000.0)
 
-_OF_A_CLIENT: Final = (
+_CLIENT_REQUESTS: Final = (
     Metadata(),
     Produce((Batch((Record(b"a"),)),)),
     Fetch(),
@@ -113,15 +113,17 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_546,),
         check=sequential(
             script(
-                _altered(("no.such.quota", 1)),
-                _altered(("producer_byte_rate", 0)),
-                _altered(_VALID, ("consumer_byte_rate", -1)),
-                _altered(("consumer_byte_rate", 10.5)),
-                _altered(("connection_creation_rate", 10)),
-                _altered(_VALID, entity=()),
-                _altered(_VALID, entity=(("no-such-entity", "trial-bad"),)),
-                _altered(_VALID, entity=(("client-id", ""),)),
-                _altered(("connection_creation_rate", 10), entity=(("ip", "127.0.0.1"), ("client-id", "trial-bad"))),
+                _rejected_change(("no.such.quota", 1)),
+                _rejected_change(("producer_byte_rate", 0)),
+                _rejected_change(_VALID, ("consumer_byte_rate", -1)),
+                _rejected_change(("consumer_byte_rate", 10.5)),
+                _rejected_change(("connection_creation_rate", 10)),
+                _rejected_change(_VALID, entity=()),
+                _rejected_change(_VALID, entity=(("no-such-entity", "trial-bad"),)),
+                _rejected_change(_VALID, entity=(("client-id", ""),)),
+                _rejected_change(
+                    ("connection_creation_rate", 10), entity=(("ip", "127.0.0.1"), ("client-id", "trial-bad"))
+                ),
                 DescribeClientQuotas("trial-bad"),
             ),
             judges("errors", of=RawRequest) | judges("error", "quotas", of=DescribeClientQuotas),
@@ -156,8 +158,8 @@ REQUIREMENTS: Final = (
         "time has passed.",
         sources=(sources.KIP_219,),
         check=sequential(
-            script(CreateTopic(), *(AsClient("trial-other", step) for step in _OF_A_CLIENT)),
-            Judges({type(step): frozenset({"muted"}) for step in _OF_A_CLIENT}),
+            script(CreateTopic(), *(AsClient("trial-other", step) for step in _CLIENT_REQUESTS)),
+            Judges({type(step): frozenset({"muted"}) for step in _CLIENT_REQUESTS}),
         ),
         needs=frozenset({Capability.TOPIC_ADMIN}),
     ),

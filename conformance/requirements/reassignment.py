@@ -30,7 +30,7 @@ _CHANGE: Final = judges("error", of=AlterReassignment)
 _STATE: Final = judges("partitions", "all_agree", "offline_replicas", of=AwaitTopic)
 _LOG: Final = judges("error", "records", of=Fetch) | judges("error", "base_offset", of=Produce)
 
-_TARGETS: Final = st.sampled_from([(3,), (1,), (2, 3), (3, 1), (1, 2, 3), (3, 2, 1)])
+_REPLICA_LISTS: Final = st.sampled_from([(3,), (1,), (2, 3), (3, 1), (1, 2, 3), (3, 2, 1)])
 _BAD: Final = st.sampled_from(
     [
         AlterReassignment(None),
@@ -50,6 +50,7 @@ _TO_BROKER_3: Final = st.sampled_from([(1, 3), (3, 1), (1, 2, 3), (3, 2), (3,)])
 
 
 def _moved(replicas: tuple[int, ...]) -> tuple[Step, ...]:
+    """Return the steps that reassign partition 0 to these brokers, and wait until the reassignment is complete."""
     return AlterReassignment(replicas), AwaitTopic(), Eventually(ListReassignments())
 
 
@@ -61,7 +62,9 @@ REQUIREMENTS: Final = (
         "broker's metadata, and is no longer listed; a leader that is not among them is replaced by the first.",
         sources=(sources.KIP_455,),
         check=sequential(
-            script(placed(1, 2), produces(), many(_TARGETS.map(_moved), at_most=3), *_moved((3,)), *_moved((1, 2))),
+            script(
+                placed(1, 2), produces(), many(_REPLICA_LISTS.map(_moved), at_most=3), *_moved((3,)), *_moved((1, 2))
+            ),
             _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments),
             cost=7,
         ),

@@ -47,7 +47,8 @@ _PLAIN: Final = Batch(
 )
 
 
-def _next(sequence: int, *values: bytes) -> Produce:
+def _produce(sequence: int, *values: bytes) -> Produce:
+    """Return a Produce of the script's first producer, with one batch that begins at this sequence number."""
     records = tuple(Record(value, None, _NEVER_EXPIRES_MS) for value in values)
     return Produce((Batch(records, producer=0, sequence=sequence),))
 
@@ -56,9 +57,9 @@ _BEFORE: Final[tuple[Step, ...]] = (
     replace(placed(1), configs=_CONFIGS),
     InitProducerId(),
     Produce((_PLAIN,)),
-    _next(0, b"0", b"1"),
+    _produce(0, b"0", b"1"),
     Produce((_PLAIN,), acks=1),
-    _next(2, b"2"),
+    _produce(2, b"2"),
     OffsetCommit(2, metadata="before"),
     OffsetCommit(3, metadata="kept"),
     OffsetCommit(5, group="trial-other"),
@@ -74,9 +75,9 @@ _AFTER: Final[tuple[Step, ...]] = (
     *(Fetch(offset) for offset in (0, 4, 8)),
     OffsetFetch(),
     OffsetFetch(group="trial-other"),
-    _next(2, b"2"),
-    _next(4, b"4"),
-    _next(3, b"3"),
+    _produce(2, b"2"),
+    _produce(4, b"4"),
+    _produce(3, b"3"),
     Fetch(),
 )
 _SCRIPTS: Final = script(*_BEFORE, Kill(), Restart(), *_AFTER)

@@ -54,7 +54,7 @@ CREATIONS: Final = (
         ("INVALID_PARTITIONS", {"num_partitions": 0}),
         ("INVALID_PARTITIONS", {"num_partitions": -2}),
         *(("INVALID_REPLICATION_FACTOR", {"replication_factor": factor}) for factor in (0, -2, REPLICAS_TOO_MANY)),
-        ("NONE", {"num_partitions": -1, "replication_factor": -1}),
+        ("NONE", {"num_partitions": -1}),
     ),
     _creations(
         ("NONE", _placed((0, (_ONE,)), (1, (_ONE,)))),
@@ -154,18 +154,18 @@ UNKNOWN_ELECTION: Final = RawRequest(
 _PARTITION: Final = {"partition_index": 0, "current_leader_epoch": -1}
 
 
-def _ends(timestamp: int, error: str, version: int) -> RawRequest:
+def _list_offsets(timestamp: int, error: str, version: int) -> RawRequest:
     topics = ({"name": "trial", "partitions": ({**_PARTITION, "timestamp": timestamp},)},)
     fields = {"replica_id": -1, "isolation_level": 0, "topics": topics}
     return RawRequest(ApiKey.LIST_OFFSETS, fields, (error,), version)
 
 
 UNKNOWN_TIMESTAMPS: Final = (
-    _ends(-99, error="UNSUPPORTED_VERSION", version=7),
-    _ends(-3, error="UNSUPPORTED_VERSION", version=6),
-    _ends(-4, error="UNSUPPORTED_VERSION", version=7),
-    _ends(-1, error="NONE", version=1),
-    _ends(-3, error="NONE", version=7),
+    _list_offsets(-99, error="UNSUPPORTED_VERSION", version=7),
+    _list_offsets(-3, error="UNSUPPORTED_VERSION", version=6),
+    _list_offsets(-4, error="UNSUPPORTED_VERSION", version=7),
+    _list_offsets(-1, error="NONE", version=1),
+    _list_offsets(-3, error="NONE", version=7),
 )
 """Special timestamps: one that no version has, two that only newer versions have, and two that the version has."""
 UNKNOWN_SESSIONS: Final = tuple(

@@ -161,7 +161,7 @@ def _set(name: str, value: int, topic: str = TOPIC) -> IncrementalAlterConfigs:
     return IncrementalAlterConfigs(((name, Operation.SET, str(value)),), topic)
 
 
-def _bytes(highest: int) -> SearchStrategy[IncrementalAlterConfigs]:
+def _retention_bytes(highest: int) -> SearchStrategy[IncrementalAlterConfigs]:
     return st.integers(0, highest).map(lambda size: _set("retention.bytes", size))
 
 
@@ -176,8 +176,8 @@ _UNLIMITED: Final = (
     _set("retention.bytes", -1),
     Eventually(On(1, DescribeConfigs(("retention.bytes",))), awaited=frozenset({"set"})),
 )
-"""Removal of the limit, until the leader knows of it. With the limit, a cleanup after the next record would delete
-another segment."""
+"""Steps that remove the limit, and wait until the leader has applied the change. With the limit, a cleanup after the
+next record would delete another segment."""
 _CREATED: Final = replace(placed(1), configs=_CONFIGS)
 """Creation of the topic, with its leader on the first broker."""
 _SEQUENCES: Final = tuple(
@@ -196,7 +196,7 @@ def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
     return replace(placed(1, topic=topic), configs=(*_CONFIGS[1:], *configs))
 
 
-def _pass(number: int) -> tuple[Step, ...]:
+def _log_check(number: int) -> tuple[Step, ...]:
     """Return the steps that produce an expired record and await its deletion, which shows that logs were checked."""
     at_ms = _EXPIRES_MS + number * _STEP_MS
     return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
@@ -236,7 +236,7 @@ REQUIREMENTS: Final = (
         "With cleanup.policy=delete whole segments are deleted from the start of a log while at least retention.bytes "
         "remain. The log start offset moves to the first segment that stays: ListOffsets returns this offset, a fetch "
         "below it returns OFFSET_OUT_OF_RANGE, and all later records are kept.",
-        (_CREATED, _sizes(), _bytes(400), *_afterwards(*_UNLIMITED)),
+        (_CREATED, _sizes(), _retention_bytes(400), *_afterwards(*_UNLIMITED)),
         sources.RETENTION_BYTES,
     ),
     _requirement(
@@ -291,7 +291,7 @@ REQUIREMENTS: Final = (
         (
             *(step for topic in _KEPT for step in _kept_topic(topic)),
             _on_first_broker(_WITNESS, ("retention.ms", str(_HOUR_MS))),
-            *(step for number in range(3) for step in _pass(number)),
+            *(step for number in range(3) for step in _log_check(number)),
             *(step for topic in _KEPT for step in (ListOffsets(EARLIEST, topic), Fetch(0, topic))),
         ),
         sources.RETENTION_MS,

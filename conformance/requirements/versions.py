@@ -1,8 +1,8 @@
 """Requirements of each API's range of versions: every version that a broker advertises is served.
 
 Each row is for one API. It has a request that is valid in every version, variants of it with null and empty fields and
-lists, and the outcome, which does not depend on the version. The request is sent in every version, in the newest also
-with tagged fields that the broker does not know (KIP-482). The fields of each response follow the rules of
+lists, and the outcome, which does not depend on the version. The request is sent in every version, and in the newest
+one again with tagged fields that the broker does not know (KIP-482). The fields of each response follow the rules of
 `field_rules`. A broker that does not advertise the API is not judged.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.topic_fields import Fields, one_partition, partition_indexes
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
 from conformance.sequential.response import INVALID_FIELDS
@@ -21,14 +22,13 @@ from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
-Fields = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One API with its request.
 
-    :ivar variants: fields that replace those of the request in the newest version: null or empty instead of set.
+    :ivar variants: for each further request in the newest version, the fields in which it differs: most are null or
+        empty, where the first request has a value.
     :ivar newest: the newest version with this outcome; None if every version has it.
     :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; None
         if they are not judged.
@@ -45,7 +45,7 @@ class _Row:
     of_replicas: bool = False
     """Whether the response is about the broker's own replicas, which it creates after it knows the topic."""
     since: str | None = None
-    """First Kafka version with this outcome; null if every version has it."""
+    """First Kafka version with this outcome; None if every version has it."""
 
 
 _TRIAL: Final = ("trial",)
@@ -54,19 +54,8 @@ _NO_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NO_MEMBER: Final = "UNKNOWN_MEMBER_ID"
 _NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 _NO_PRODUCER: Final = "INVALID_PRODUCER_ID_MAPPING"
-_TOPIC: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
-_ONE: Final = {"index": 0, "partition": 0, "partition_index": 0}
 _MEMBER: Final = {"group_id": "trial", "member_id": "unknown", "generation_id": 1}
 _TRANSACTION: Final = {"transactional_id": "trial", "producer_id": 7, "producer_epoch": 0}
-
-
-def _topics(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
-    """Return the script's topic with one partition, under the names that the APIs have for them."""
-    return ({**_TOPIC, partitions: ({**_ONE, **fields},)},)
-
-
-def _indexes(name: str = "trial", field: str = "partitions") -> tuple[Fields, ...]:
-    return ({**_TOPIC, "topic": name, "name": name, field: (0,)},)
 
 
 _ROWS: Final = (
@@ -75,7 +64,7 @@ _ROWS: Final = (
         {
             "transactional_id": None,
             "acks": -1,
-            "topic_data": _topics(partitions="partition_data", records=_BATCH),
+            "topic_data": one_partition(partitions="partition_data", records=_BATCH),
         },
         names=_TRIAL,
     ),
@@ -85,7 +74,7 @@ _ROWS: Final = (
             "replica_id": -1,
             "min_bytes": 0,
             "isolation_level": 0,
-            "topics": _topics(fetch_offset=0, partition_max_bytes=1 << 20),
+            "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
             "forgotten_topics_data": (),
         },
         variants=({"topics": ()},),
@@ -93,7 +82,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
-        {"replica_id": -1, "isolation_level": 0, "topics": _topics(timestamp=-1)},
+        {"replica_id": -1, "isolation_level": 0, "topics": one_partition(timestamp=-1)},
         variants=({"topics": ()},),
         names=_TRIAL,
     ),
@@ -115,17 +104,17 @@ _ROWS: Final = (
             "generation_id": -1,
             "generation_id_or_member_epoch": -1,
             "member_id": "",
-            "topics": _topics(committed_offset=1, committed_metadata=""),
+            "topics": one_partition(committed_offset=1, committed_metadata=""),
         },
-        variants=({"topics": _topics(committed_offset=1, committed_metadata=None)},),
+        variants=({"topics": one_partition(committed_offset=1, committed_metadata=None)},),
         names=_TRIAL,
     ),
     _Row(
         ApiKey.OFFSET_FETCH,
         {
             "group_id": "trial",
-            "topics": _indexes(field="partition_indexes"),
-            "groups": ({"group_id": "trial", "topics": _indexes(field="partition_indexes")},),
+            "topics": partition_indexes(field="partition_indexes"),
+            "groups": ({"group_id": "trial", "topics": partition_indexes(field="partition_indexes")},),
         },
         variants=({"topics": None, "groups": ({"group_id": "trial", "topics": None},)},),
         names=_TRIAL,
@@ -150,11 +139,11 @@ _ROWS: Final = (
         _NO_TOPIC,
         names=("trial-none",),
     ),
-    _Row(ApiKey.DELETE_RECORDS, {"topics": _topics(offset=0)}, variants=({"topics": ()},), names=_TRIAL),
+    _Row(ApiKey.DELETE_RECORDS, {"topics": one_partition(offset=0)}, variants=({"topics": ()},), names=_TRIAL),
     _Row(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        {"replica_id": -1, "topics": _topics(leader_epoch=0)},
+        {"replica_id": -1, "topics": one_partition(leader_epoch=0)},
         variants=({"topics": ()},),
         names=_TRIAL,
     ),
@@ -200,7 +189,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.DESCRIBE_LOG_DIRS,
-        {"topics": _indexes()},
+        {"topics": partition_indexes()},
         variants=({"topics": None}, {"topics": ()}),
         names=_TRIAL,
         has_elements=True,
@@ -214,7 +203,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.ELECT_LEADERS,
-        {"election_type": 0, "topic_partitions": _indexes("trial-none")},
+        {"election_type": 0, "topic_partitions": partition_indexes("trial-none")},
         _NO_TOPIC,
         names=("trial-none",),
     ),
@@ -227,7 +216,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        {"topics": _indexes(field="partition_indexes")},
+        {"topics": partition_indexes(field="partition_indexes")},
         variants=({"topics": None}, {"topics": ()}),
     ),
     _Row(
@@ -270,7 +259,7 @@ _ROWS: Final = (
     ),
     _Row(ApiKey.LIST_GROUPS, {}, variants=({"states_filter": ("Empty", "no such state")},)),
     _Row(ApiKey.DELETE_GROUPS, {"groups_names": ("trial",)}, _NO_GROUP, names=_TRIAL),
-    _Row(ApiKey.OFFSET_DELETE, {"group_id": "trial", "topics": _topics()}, _NO_GROUP),
+    _Row(ApiKey.OFFSET_DELETE, {"group_id": "trial", "topics": one_partition()}, _NO_GROUP),
     _Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         {"group_id": "trial", "member_id": "unknown", "member_epoch": 5, "topic_partitions": None},
@@ -289,7 +278,7 @@ _ROWS: Final = (
             "v3_and_below_transactional_id": "trial",
             "v3_and_below_producer_id": 7,
             "v3_and_below_producer_epoch": 0,
-            "v3_and_below_topics": _indexes(),
+            "v3_and_below_topics": partition_indexes(),
         },
         _NO_PRODUCER,
         newest=3,
@@ -306,7 +295,7 @@ _ROWS: Final = (
     _Row(ApiKey.LIST_TRANSACTIONS, {"state_filters": (), "producer_id_filters": ()}),
     _Row(
         ApiKey.DESCRIBE_PRODUCERS,
-        {"topics": _indexes(field="partition_indexes")},
+        {"topics": partition_indexes(field="partition_indexes")},
         variants=({"topics": ()},),
         names=_TRIAL,
     ),
@@ -335,7 +324,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
-        {"dirs": ({"path": "/no/such/directory", "topics": _indexes()},)},
+        {"dirs": ({"path": "/no/such/directory", "topics": partition_indexes()},)},
         "LOG_DIR_NOT_FOUND",
         names=_TRIAL,
     ),
@@ -386,7 +375,7 @@ def _requirement(row: _Row) -> Requirement:
     name = api_name(row.api)
     outcome = f"with {row.error}" if row.error else "without an error"
     variants = ", with its nullable fields and lists null, empty and set" if row.variants else ""
-    # Without the expectation, it depends on other requests whether a list of everything has an element.
+    # Otherwise, other requests determine whether a list such as that of all groups has an element.
     elements = ("has_elements",) if row.has_elements else ()
     return Requirement(
         id=f"versions/{row.api.name.lower().replace('_', '-')}",

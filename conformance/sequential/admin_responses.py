@@ -1,11 +1,12 @@
-"""Responses of the admin APIs as plain values."""
+"""Conversion of the responses of the admin APIs to plain values, which requirements compare."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.sequential.inheritance_rules import (
     TOPIC_CONFIG,
+    WITH_SEVERAL_SYNONYMS,
     is_same_value,
     not_inherited,
     other_defaults,
@@ -35,19 +36,19 @@ from conformance.sequential.steps import (
 
 
 def places(brokers: Sequence[Any], symbols: Symbols) -> tuple[int, ...]:
-    """Return the place of each broker among the target's brokers (see `steps`), in the order given."""
+    """Return the place of each broker among the target's brokers (see `steps`), in the same order."""
     return tuple(symbols.place(int(broker)) for broker in brokers)
 
 
 def partition_state(partition: Any, symbols: Symbols) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-    """Return index, leader, replicas in their order, and in-sync replicas sorted, as Metadata describes a partition."""
+    """Return the index, the leader, the replicas in their order, and the sorted ISR of a partition in a response."""
     in_sync = tuple(sorted(places(partition.isr_nodes, symbols)))
     leader = symbols.place(int(partition.leader_id))
     return int(partition.partition_index), leader, places(partition.replica_nodes, symbols), in_sync
 
 
 def topic_state(topics: Sequence[Any], symbols: Symbols) -> Response:
-    """Return the partitions of one topic, as Metadata describes them."""
+    """Return the partitions of one topic in a Metadata response, in the order of their indexes."""
     partitions = sorted((part for topic in topics for part in topic.partitions), key=lambda part: part.partition_index)
     return {
         "partitions": tuple(partition_state(partition, symbols) for partition in partitions),
@@ -59,7 +60,7 @@ def topic_state(topics: Sequence[Any], symbols: Symbols) -> Response:
 def placement(topics: Sequence[Any], brokers: int) -> Response:
     """Return whether the replicas of each partition are distinct, and how unevenly leaders and replicas are spread.
 
-    Unevenness is the largest number on a broker minus the smallest number on a broker.
+    The unevenness is the maximum per broker minus the minimum per broker.
     """
     partitions = [part for topic in topics for part in topic.partitions]
     return {
@@ -69,9 +70,10 @@ def placement(topics: Sequence[Any], brokers: int) -> Response:
     }
 
 
-def _unevenness(found: Any, brokers: int) -> int:
-    counts = Counter(found)
-    return max(counts.values(), default=0) - (min(counts.values()) if len(counts) == brokers else 0)
+def _unevenness(node_ids: Iterable[int], brokers: int) -> int:
+    counts = Counter(node_ids)
+    fewest = min(counts.values()) if len(counts) == brokers else 0
+    return max(counts.values(), default=0) - fewest
 
 
 def _only_result(results: Sequence[Any]) -> Response:
@@ -130,40 +132,43 @@ def _describe_configs(step: DescribeConfigs, response: Any, symbols: Symbols) ->
         "error": "NONE",
         "set": tuple((config.name, config.value) for config in own),
         "inherited": tuple(config.name for config in configs if config not in own),
-        "synonyms_in_order": all(_synonyms_in_order(config) for config in configs),
+        "synonyms_in_order": all(_has_synonyms_in_order(config) for config in configs),
         "as_created": _as_created(configs, symbols.created_configs(step.topic), symbols.config_error(step.topic)),
     }
 
 
 def _as_created(described: Sequence[Any], created: Mapping[str, Any], error_code: int) -> Comparison:
-    """Compare inherited settings with those in the CreateTopics response of the topic, if it had any (KIP-525).
+    """Compare the inherited settings with those in the CreateTopics response of the topic, if it had any (KIP-525).
 
-    CreateTopics returns an error in place of settings only to a client that may not describe them.
+    CreateTopics returns an error code in place of the settings if the client is not authorised to describe them. Here
+    it is a difference, because DescribeConfigs returned the settings to the same client. A setting that the topic had
+    at its creation may have been removed since then. Sources are compared only of settings that have one synonym.
     """
     if error_code:
         return Comparison("others", f"DescribeConfigs returned the settings, CreateTopics error code {error_code}")
     inherited = [config for config in described if config.config_source != TOPIC_CONFIG] if created else []
     pairs = [(config, created.get(config.name)) for config in inherited]
-    others = [
-        f"{config.name}: DescribeConfigs returned {_shown(config)}, CreateTopics {_shown(one)}"
-        for config, one in pairs
-        if _shown(config) != _shown(one) and (one is None or one.config_source != TOPIC_CONFIG)
+    differences = [
+        f"{config.name}: DescribeConfigs returned {_shown(config)}, CreateTopics {_shown(at_creation)}"
+        for config, at_creation in pairs
+        if _shown(config) != _shown(at_creation) and (at_creation is None or at_creation.config_source != TOPIC_CONFIG)
     ]
-    return Comparison("others", "; ".join(others)) if others else Comparison("as created")
+    return Comparison("others", "; ".join(differences)) if differences else Comparison("as created")
 
 
 def _shown(config: Any) -> str:
     if config is None:
         return "nothing"
     flags = [name for name in ("read_only", "is_sensitive") if getattr(config, name)]
-    return " ".join([str(config.value), source_name(config), *flags])
+    source = () if config.name in WITH_SEVERAL_SYNONYMS else (source_name(config),)
+    return " ".join([str(config.value), *source, *flags])
 
 
 def _describe_configs_with_broker(response: Any) -> Response:
     """Return how the settings of a topic differ from those of the broker.
 
-    If the response has an error for the broker, for instance because the client is not authorised, only the error of
-    the topic's description is returned.
+    If the response has an error for the topic or for the broker, return only the topic's error code. A client may not
+    be authorised to describe the broker, which is no deviation.
     """
     results = {int(result.resource_type): result for result in response.results}
     if len(response.results) != len(results) or results.keys() != {ResourceType.TOPIC, ResourceType.BROKER}:
@@ -181,10 +186,10 @@ def _describe_configs_with_broker(response: Any) -> Response:
     }
 
 
-def _synonyms_in_order(config: Any) -> bool:
+def _has_synonyms_in_order(config: Any) -> bool:
     """Whether value and source are those of the first synonym, and the synonyms are in order of precedence (KIP-226).
 
-    A setting without any value in the broker's configuration has no synonyms, unless the topic sets it.
+    A setting may have no synonyms, unless the topic sets it: the broker's configuration need not have a value for it.
     """
     sources = [synonym.source for synonym in config.synonyms]
     if not sources:
@@ -203,7 +208,10 @@ def _describe_client_quotas(step: DescribeClientQuotas, response: Any, symbols: 
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     wanted = [("client-id", symbols.real(step.client))]
-    entries = [([(part.entity_type, part.entity_name) for part in e.entity], e.values) for e in response.entries or ()]
+    entries = [
+        ([(part.entity_type, part.entity_name) for part in entry.entity], entry.values)
+        for entry in response.entries or ()
+    ]
     quotas = sorted(
         (value.key, float(value.value)) for entity, values in entries for value in values if entity == wanted
     )
@@ -247,24 +255,26 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
 def _describe_log_dirs(step: DescribeLogDirs, response: Any, symbols: Symbols) -> Response:
     directories = list(response.results)
     errors = {error_of(directory.error_code) for directory in directories}
-    found = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
+    replicas = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
     values: dict[str, Any] = {
-        "error": next(iter(errors - {"NONE"}), "NONE"),
-        "replicas": len(found),
-        "has_bytes": any(partition.partition_size > 0 for partition in found),
-        "offset_lag": sum(int(partition.offset_lag) for partition in found),
-        "is_future": any(partition.is_future_key for partition in found),
+        "error": min(errors - {"NONE"}, default="NONE"),
+        "replicas": len(replicas),
+        "has_bytes": any(replica.partition_size > 0 for replica in replicas),
+        "offset_lag": sum(int(replica.offset_lag) for replica in replicas),
+        "is_future": any(replica.is_future_key for replica in replicas),
     }
-    fetched = symbols.log_size(step)
-    return values if fetched is None or not found else values | {"size": _log_size(found, fetched)}
+    fetched_bytes = symbols.log_size(step)
+    if fetched_bytes is None or not replicas:
+        return values
+    return values | {"size": _compared_size(replicas, fetched_bytes)}
 
 
-def _log_size(replicas: Sequence[Any], fetched: int) -> Comparison:
+def _compared_size(replicas: Sequence[Any], fetched_bytes: int) -> Comparison:
     """Compare the sizes of replicas with the size of the log that Fetch returned."""
-    others = [str(int(replica.partition_size)) for replica in replicas if replica.partition_size != fetched]
+    others = [str(int(replica.partition_size)) for replica in replicas if replica.partition_size != fetched_bytes]
     if not others:
         return Comparison("as fetched")
-    return Comparison("another", f"Fetch returned {fetched} bytes, DescribeLogDirs {', '.join(others)}")
+    return Comparison("another", f"Fetch returned {fetched_bytes} bytes, DescribeLogDirs {', '.join(others)}")
 
 
 def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
@@ -273,19 +283,20 @@ def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.topics, symbols)
     if error_of(partition.error_code) != "NONE":
         return {"error": error_of(partition.error_code)}
-    voters = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}
+    end_offsets = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}
+    leader_end_offset = end_offsets.get(int(partition.leader_id), 0)
     listed = Counter(map(_replica, (*partition.current_voters, *partition.observers)))
     values = {
         "error": "NONE",
-        "leader_is_voter": int(partition.leader_id) in voters,
+        "leader_is_voter": int(partition.leader_id) in end_offsets,
         "has_epoch": int(partition.leader_epoch) > 0,
-        "high_watermark_is_reached": 0 < int(partition.high_watermark) <= voters.get(int(partition.leader_id), 0),
-        "leader_log_is_longest": max(voters.values(), default=0) <= voters.get(int(partition.leader_id), 0),
-        "listed_twice": tuple(sorted(broker for (broker, _), count in listed.items() if count > 1)),
-        "every_broker": {broker for broker, _ in listed}.issuperset(symbols.brokers),
+        "high_watermark_is_reached": 0 < int(partition.high_watermark) <= leader_end_offset,
+        "leader_log_is_longest": max(end_offsets.values(), default=0) <= leader_end_offset,
+        "listed_twice": tuple(sorted(replica_id for (replica_id, _), count in listed.items() if count > 1)),
+        "every_broker": {replica_id for replica_id, _ in listed}.issuperset(symbols.brokers),
     }
-    if hasattr(response, "nodes"):
-        values["nodes_vote"] = sorted(voters) == sorted(int(node.node_id) for node in response.nodes)
+    if hasattr(response, "nodes"):  # the endpoints of the voters
+        values["nodes_vote"] = sorted(end_offsets) == sorted(int(node.node_id) for node in response.nodes)
     return values
 
 

@@ -1,8 +1,8 @@
-"""Preconditions of scripts: one plain request of each kind, which every broker that offers the API must serve.
+"""Preconditions of scripts: for each kind of request a plain one, which every broker that offers the API must serve.
 
 If the plain request fails in the same way as a request of a script, then the script shows nothing about its
-requirement. The first requirement of a run that finds this failure reports it. The verdict on the others is *unknown*,
-because the failure blocks them.
+requirement. The first requirement of a run that finds this failure reports it. Later ones that find it have the verdict
+*unknown*, because the failure blocks them.
 """
 
 from collections.abc import Container, Mapping
@@ -37,10 +37,10 @@ from conformance.sequential.steps import (
 )
 from fixtures.clients.raw import UnsupportedApi
 
-_FAILURES: Final = frozenset({"error", *NO_RESPONSE_FIELDS})
-"""Fields that show that a request failed."""
+_FAILURE_FIELDS: Final = frozenset({"error", *NO_RESPONSE_FIELDS})
+"""Response fields that show that a request failed."""
 _PRODUCE: Final = Produce((Batch((Record(b"basic"),)),))
-_REQUESTS: Final = (
+_PLAIN_REQUESTS: Final = (
     CreateTopic("trial-basic"),
     _PRODUCE,
     Fetch(),
@@ -57,19 +57,22 @@ _REQUESTS: Final = (
     DescribeConfigs(("cleanup.policy",)),
     DescribeCluster(),
 )
-_REQUEST_OF_KIND: Final[Mapping[type[Step], Step]] = {type(step): step for step in _REQUESTS}
+_PLAIN_REQUEST_BY_KIND: Final[Mapping[type[Step], Step]] = {type(step): step for step in _PLAIN_REQUESTS}
 
 
 def basic_failure(
     target: str, session: Session, worst: Deviation, known: Container[BasicFailure]
 ) -> BasicFailure | None:
-    """Return how the plain request fails, if it fails in the same way as the deviation.
+    """Return the failure of the plain request, if it fails in the same way as the request of the deviation.
 
     The result is None if the deviation is not a failure, if there is no plain request of this kind, or if the plain
-    request succeeds or has no result. A known failure is returned without running the plain request again.
+    request succeeds, fails in another way or cannot be sent. A known failure is returned without another request.
+
+    :param worst: the worst deviation of a script.
+    :param known: the failures that were found before.
     """
-    field, request = worst.mismatch.field, _REQUEST_OF_KIND.get(worst.kind)
-    if request is None or field not in _FAILURES:
+    field, request = worst.mismatch.field, _PLAIN_REQUEST_BY_KIND.get(worst.kind)
+    if request is None or field not in _FAILURE_FIELDS:
         return None
     failure = BasicFailure(target, worst.kind.__name__, field, worst.mismatch.actual if field == "error" else "")
     if failure in known:
@@ -80,5 +83,7 @@ def basic_failure(
     except (TargetDown, NotReady, UnsupportedApi):
         return None
     found = deviations(session.pinned(script), responses, Judges({worst.kind: frozenset({field})}))
-    same = (each for each in found if each.mismatch.field == field)
-    return failure if any(field != "error" or each.mismatch.actual == failure.actual for each in same) else None
+    mismatches = [deviation.mismatch for deviation in found if deviation.mismatch.field == field]
+    if field == "error":
+        mismatches = [mismatch for mismatch in mismatches if mismatch.actual == failure.actual]
+    return failure if mismatches else None

@@ -88,10 +88,10 @@ def _session(target: Target, context: CheckContext) -> Session:
     return Session(target, f"{context.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
 
 
-def _last_bytes(script: Script, down: TargetDown) -> tuple[Script, ...]:
-    """Return a script of only the step with which a target went down, or nothing.
+def _script_of_last_step(script: Script, down: TargetDown) -> tuple[Script, ...]:
+    """Return a script of only the step with which a target went down.
 
-    There is none if the step is unknown, if its bytes depend on other steps, or if the script has no other step.
+    Return no script if the step is unknown, if its bytes depend on other steps, or if the script has no other step.
     """
     if down.step is None or len(script) == 1 or not isinstance(script.steps[down.step], BrokenRequest | RawBytes):
         return ()
@@ -117,7 +117,7 @@ class _TargetRun:
     """The target whose response showed the violation, if the model left the judged field open."""
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether no further script runs on the target: it has a violation, is down or not ready, or lacks the API."""
         return self.finding.verdict is not Verdict.OK
 
@@ -150,7 +150,7 @@ class _Experiment:
     def _on_every_target(self, script: Script) -> None:
         responses: dict[str, tuple[Response, ...]] = {}
         for run in self.runs:
-            if not run.decided:
+            if not run.is_decided:
                 self._attempt(run, script, responses)
         self._compare(script, responses)
 
@@ -162,9 +162,9 @@ class _Experiment:
         except UnsupportedApi as error:
             run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
-            run.finding = self._down(run, script, error, done)
+            run.finding = self._judge_down(run, script, error, done)
         except NotReady as error:
-            run.finding = self._unknown(run, script, str(error))
+            run.finding = self._unknown(run, script, str(error), done)
         else:
             found = self._judge(run, script, responses[name])
             run.finding = self._finding(run, script, found, done)
@@ -185,23 +185,22 @@ class _Experiment:
     def _judge(self, run: _TargetRun, script: Script, responses: Sequence[Response]) -> Finding:
         return judge(run.session.pinned(script), responses, self.judged, run.ranks)
 
-    def _down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
+    def _judge_down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
         """Judge a script during which the target went down: this is a violation if the target goes down again.
 
         Only the bytes that were sent last are repeated at first, because each attempt may require a restart.
         """
         run.goes_down = True
-        for suspect in (*_last_bytes(script, down), script):
-            found = self._again(run, suspect)
+        for suspect in (*_script_of_last_step(script, down), script):
+            found = self._run_again(run, suspect)
             if found.verdict is Verdict.VIOLATION:
                 run.violating = suspect
                 return self._finding(run, suspect, found, done)
         run.goes_down = False
-        return self._unknown(run, script, f"went down while script {done} ran: {down}")
+        return self._unknown(run, script, f"went down while script {done} ran: {down}", done)
 
-    def _unknown(self, run: _TargetRun, script: Script, reason: str) -> Finding:
-        scripts = run.finding.scripts + 1
-        return Finding(Verdict.UNKNOWN, reason, scripts=scripts, program=self._program(run, script))
+    def _unknown(self, run: _TargetRun, script: Script, reason: str, done: int) -> Finding:
+        return Finding(Verdict.UNKNOWN, reason, scripts=done, program=self._program(run, script))
 
     def _finding(self, run: _TargetRun, script: Script, found: Finding, done: int) -> Finding:
         if found.verdict is Verdict.OK:
@@ -231,16 +230,16 @@ class _Experiment:
                 continue
             ours, theirs = responses[run.target.name], responses[baseline.target.name]
             found = differences(baseline.target.name, script.steps, ours, theirs)
-            self._note(run, found)
+            self._record_differences(run, found)
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
             finding = self._judge_differences(script, found)
-            if authority and finding.verdict is Verdict.VIOLATION and not run.decided:
+            if authority and finding.verdict is Verdict.VIOLATION and not run.is_decided:
                 run.violating, run.baseline = script, baseline
                 run.passed.discard(script)
                 finding = self._finding(run, script, finding, run.finding.scripts)
                 run.finding = replace(finding, beside=baseline.target.name)
 
-    def _note(self, run: _TargetRun, found: list[Difference]) -> None:
+    def _record_differences(self, run: _TargetRun, found: list[Difference]) -> None:
         known = {one.severity for one in run.finding.differences}
         new = [next((one for one in found if one.severity == severity), None) for severity in Severity]
         fresh = tuple(one for one in new if one is not None and one.severity not in known)
@@ -286,14 +285,14 @@ class _Experiment:
         if reporter != self.context.requirement_id:
             run.violating = None
             reason = f"blocked by {reporter}, since every {failure.request} fails in the same way: {run.worst}"
-            blocked = self._unknown(run, violating, reason)
-            run.finding = replace(blocked, scripts=run.finding.scripts, blocked_by=reporter)
+            blocked = self._unknown(run, violating, reason, run.finding.scripts)
+            run.finding = replace(blocked, blocked_by=reporter)
 
     def _shrink(self, run: _TargetRun, violating: Script) -> None:
         deadline = time.monotonic() + self.context.shrink_seconds
 
         def violates(script: Script) -> bool:
-            return self._again(run, script).verdict is Verdict.VIOLATION
+            return self._run_again(run, script).verdict is Verdict.VIOLATION
 
         script = smallest(
             self.scripts,
@@ -304,7 +303,7 @@ class _Experiment:
             violates=violates,
             time_is_up=lambda: time.monotonic() > deadline,
         )
-        confirmed = self._again(run, script)
+        confirmed = self._run_again(run, script)
         if confirmed.verdict is Verdict.VIOLATION:
             run.finding = replace(
                 run.finding,
@@ -317,7 +316,7 @@ class _Experiment:
         else:
             run.finding = replace(run.finding, flaky=True)
 
-    def _again(self, run: _TargetRun, script: Script) -> Finding:
+    def _run_again(self, run: _TargetRun, script: Script) -> Finding:
         """Run a script again and judge it as before: by the model, the baseline, or whether the target goes down."""
         if not self.context.revive(run.target):
             return Finding(Verdict.UNKNOWN, "the target does not respond, and cannot be started again")

@@ -17,7 +17,7 @@ from fixtures.clients.requests import fitted, metadata
 _TYPES: Final = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = _TYPES
 _OWN: Final = {_METRICS: 7, _GROUP: 8}
-"""`ConfigSource` of a setting that was made for a resource of a type that exists only by its settings."""
+"""For the types of resources that exist only while they have settings, the `ConfigSource` of these settings."""
 _DESCRIBED_MAX: Final = 100
 """Maximum number of listed resources whose settings are described."""
 
@@ -25,9 +25,10 @@ _Resource = tuple[int, str]
 
 
 def differences(client: RawClient, metrics: Collection[str]) -> Iterator[str]:
-    """Yield the resources that are missing, do not exist, are listed twice, or are of a type that was not requested.
+    """Yield a text for each resource that is listed wrongly.
 
-    Other clients may create and delete topics meanwhile, so a script repeats the step (`Eventually`). Raises
+    Such a resource exists and is not listed, is listed and does not exist, is listed twice, or has a type that was not
+    requested. Other clients may create and delete topics meanwhile, so a script repeats the step (`Eventually`). Raises
     `UnsupportedApi` if the broker does not offer the API.
 
     :param metrics: names of client metrics that may exist.
@@ -44,7 +45,7 @@ def differences(client: RawClient, metrics: Collection[str]) -> Iterator[str]:
         yield from (f"{_words(one)} is listed {count} times" for one, count in listed.items() if count > 1)
         yield from (f"{_words(one)} is not listed" for one in sorted(existing - {*listed}) if one[0] in wanted)
         yield from (f"{_words(one)} is listed unrequested" for one in sorted({*listed}) if one[0] not in wanted)
-        for one in _missing(client, sorted({*listed} - existing)):
+        for one in _nonexistent(client, sorted({*listed} - existing)):
             yield f"{_words(one)} is listed, but does not exist"
 
 
@@ -69,7 +70,7 @@ def _existing(client: RawClient) -> set[_Resource]:
     return brokers | {(_TOPIC, str(each.name)) for each in described.topics}
 
 
-def _missing(client: RawClient, listed: Iterable[_Resource]) -> Iterator[_Resource]:
+def _nonexistent(client: RawClient, listed: Iterable[_Resource]) -> Iterator[_Resource]:
     """Yield the listed resources that do not exist. A topic may exist although Metadata lists only others."""
     topics = [name for type_, name in listed if type_ == _TOPIC]
     described = _metadata(client, topics).topics if topics else ()

@@ -14,7 +14,7 @@ from fixtures.targets.controls import ProcessControl, ProcessSupervision, Proces
 from fixtures.targets.target import Capability, ExistingCluster, Node, Target, TargetError
 
 RESPONSE_TIMEOUT_S: Final = 10.0
-"""Timeout of one response. Above `layout.REQUEST_TIMEOUT_MS`, which the broker is permitted to use up."""
+"""Timeout of one response: longer than the timeout in the requests (`layout.REQUEST_TIMEOUT_MS`)."""
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
@@ -82,7 +82,7 @@ class Connections:
 
     @property
     def are_direct(self) -> bool:
-        """Whether the brokers have the addresses to which clients connect: no mesh replaces those of a cluster."""
+        """Whether clients connect to the brokers' own addresses, not to a mesh in front of an existing cluster."""
         is_meshed = (
             isinstance(self._target, ExistingCluster) and Capability.CLIENT_LINK_FAULTS in self._target.capabilities
         )
@@ -119,7 +119,7 @@ class Connections:
         """Return the node with this id; the first node for None or an id that the target does not have."""
         return next((node for node in self.nodes if node.id == node_id), self.nodes[0])
 
-    def live(self, timeout_s: float) -> bool:
+    def are_live(self, timeout_s: float) -> bool:
         """Whether every broker responds, each within the timeout."""
         return responds(self._target, timeout_s)
 

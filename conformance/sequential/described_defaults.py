@@ -32,12 +32,15 @@ _NUMBERS: Final = {"num.partitions": "num_partitions", "default.replication.fact
 NUMBERS: Final = tuple(_NUMBERS)
 _STORED_UNCOMPRESSED: Final = frozenset({"producer", "uncompressed"})
 _BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-_CLOCK_MS: Final = 5 * 60 * 1000
+_CLOCK_SKEW_MS: Final = 5 * 60 * 1000
 """Maximum difference between the clocks of this machine and the broker."""
 _FUTURE_MAX_MS: Final = 365 * 24 * 60 * 60 * 1000
 _LONG_MAX: Final = 2**63 - 1
 _ADJUSTMENTS_MAX: Final = 5
-"""Corrections of the size of a value, each of which may change the sizes of the lengths before it."""
+"""Maximum number of corrections to the size of a value.
+
+A correction may change the number of bytes of the lengths before the value, which are varints.
+"""
 
 Send = Callable[[Step], Response]
 Described = Mapping[str, str | None]
@@ -87,12 +90,12 @@ def _number(described: Described, name: str) -> int | None:
 
 
 def _timestamps(bound: str, limit_ms: int, now_ms: int) -> Iterator[tuple[int, str]]:
-    """Yield a timestamp within the bound and one outside it, as far as there are any, with the errors for them."""
+    """Yield a timestamp within the bound and one outside it, each with the expected error, if there are such times."""
     sign = -1 if bound == _BEFORE else 1
-    within_ms = now_ms + sign * min(limit_ms - _CLOCK_MS, now_ms if bound == _BEFORE else _FUTURE_MAX_MS)
-    if limit_ms > _CLOCK_MS:
+    within_ms = now_ms + sign * min(limit_ms - _CLOCK_SKEW_MS, now_ms if bound == _BEFORE else _FUTURE_MAX_MS)
+    if limit_ms > _CLOCK_SKEW_MS:
         yield within_ms, "NONE"
-    if 0 <= (outside_ms := now_ms + sign * (limit_ms + _CLOCK_MS)) <= _LONG_MAX:
+    if 0 <= (outside_ms := now_ms + sign * (limit_ms + _CLOCK_SKEW_MS)) <= _LONG_MAX:
         yield outside_ms, "INVALID_TIMESTAMP"
 
 
@@ -118,9 +121,9 @@ def _produce(topic: str, record: Record) -> Produce:
 def record_of_batch(size: int, now_ms: int) -> Record | None:
     """Return a record that alone makes a batch of this size; None if there is none.
 
-    A batch has a minimum size. Where the length of the record needs another byte, a size is left out.
+    A batch has a minimum size, and some sizes are impossible because the length of the record, a varint, gains a byte.
     """
-    for key in (b"key", b"keys"):  # at other sizes, the length of the value needs another byte
+    for key in (b"key", b"keys"):  # the second key, for sizes at which the length of the value gains a byte
         value_bytes = size
         for _ in range(_ADJUSTMENTS_MAX):
             record = Record(bytes(value_bytes), key, now_ms)

@@ -1,4 +1,4 @@
-"""Comparison of the settings that brokers describe with their ids, addresses and log directories, and with requests.
+"""Comparison of the settings that brokers describe with their ids, addresses, log directories and responses.
 
 A setting that a broker does not describe is not compared.
 """
@@ -22,7 +22,7 @@ NAMES: Final = (_CREATES, _DELETES, _ROLES, *_IDS, _ADDRESSES, *_DIRECTORIES)
 _ENABLED: Final = {"true": True, "false": False}
 _DELETION_DISABLED: Final = "TOPIC_DELETION_DISABLED"
 _CREATION_S: Final = 1.0
-"""Time in which a topic would be created, if a broker created it."""
+"""Time to wait for a topic that must not be created."""
 
 Described = Mapping[str, str | None]
 
@@ -34,12 +34,13 @@ def not_applied(
     creates: Callable[[str, float], bool],
     timeout_s: float,
 ) -> Iterator[str]:
-    """Yield the settings of all brokers that do not hold for the topic, which is deleted, and for a new one.
+    """Yield the described switches that brokers do not apply: automatic creation, and deletion of topics.
 
     Automatic creation is not judged if the same topic could not be created by CreateTopics. Deletion is judged only if
     the described brokers are the controllers too, because controllers decide on it.
 
     :param described: the settings of each broker; the first one receives the requests of `creates`.
+    :param topic: a topic that exists, and is deleted here. The name of the topic to create is derived from its name.
     :param creates: whether Metadata requests for a topic with this name create it before a timeout.
     """
     name = f"{topic}-unknown"

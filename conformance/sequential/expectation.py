@@ -41,8 +41,8 @@ class Each:
     expectations: tuple[Expectation, ...]
 
 
-_OF_THE_REQUEST: Final = frozenset({"error", "base_offset", "offset", "records", "topics"})
-"""Fields that show to which request of a pipeline a response belongs. Requirements of the API judge other fields."""
+_IDENTIFYING_FIELDS: Final = frozenset({"error", "base_offset", "offset", "records", "topics"})
+"""Fields that show to which request of a pipeline a response belongs. Only they are compared in a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ def meets(expected: Any, actual: Any) -> bool:
             return holds(actual)
         case Each(expectations=expectations):
             return len(actual) == len(expectations) and not any(
-                mismatches(one, response, _OF_THE_REQUEST) for one, response in zip(expectations, actual, strict=True)
+                mismatches(one, response, _IDENTIFYING_FIELDS)
+                for one, response in zip(expectations, actual, strict=True)
             )
         case _:
             return bool(actual == expected)
@@ -72,8 +73,8 @@ def meets(expected: Any, actual: Any) -> bool:
 def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:
     """Return the fields of a response that differ from the expectation.
 
-    A field that the version lacks is skipped. It is a mismatch if a response is missing where one is expected, or
-    present where none is expected. Invalid fields are mismatches if they are judged.
+    A field that the version lacks is skipped. A missing response is a mismatch unless it is expected, and so is a
+    response where none is expected. Invalid fields are mismatches if they are judged.
 
     :param judged: names of the fields to compare; None for all.
     """
@@ -82,8 +83,8 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
     if judged is not None and INVALID_FIELDS in judged & response.keys():
         found.append(Mismatch(INVALID_FIELDS, "none", "; ".join(response[INVALID_FIELDS])))
     for name, expected in expectation.items():
-        missing_connection = name in NO_RESPONSE_FIELDS and name not in response
-        if missing_connection:
+        is_unexpected_response = name in NO_RESPONSE_FIELDS and name not in response
+        if is_unexpected_response:
             found.append(Mismatch(name, str(expected), f"a response: {dict(response)}"))
         elif name in response and (judged is None or name in judged) and not meets(expected, response[name]):
             found.append(Mismatch(name, *_texts(expected, response[name])))
@@ -91,7 +92,7 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
 
 
 def _texts(expected: Any, actual: Any) -> tuple[str, str]:
-    """Return an expected and an actual value in words."""
+    """Return an expected and an actual value as text for a message."""
     alternatives = expected.values if isinstance(expected, OneOf) else (expected,)
     if not all(map(are_records, (*alternatives, actual))):
         return _text(with_real_values(expected, actual)), _text(actual)

@@ -160,10 +160,11 @@ def _has_type(text: str, kind: int) -> bool:
 
 
 def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
-    """Yield what is only for sessions, racks, transactions or followers, fenced brokers, and permitted operations.
+    """Yield the content of a response that the request does not request.
 
-    Raw requests have no rack and no epoch of a last record. They have a session, read committed records, fenced brokers
-    or permitted operations only if they set the fields for that.
+    By its fields, a raw request requests a session, aborted transactions, fenced brokers, an endpoint type, resources
+    and permitted operations. It has neither a rack nor the epoch of a last fetched record, so content for racks and for
+    followers is never requested.
     """
     yield from _unrequested_operations(request, response)
     yield from _unrequested_resources(request, response)
@@ -200,7 +201,7 @@ def _unrequested_resources(request: Mapping[str, Any], response: Any) -> Iterato
 
 
 def _unrequested_operations(request: Mapping[str, Any], response: Any) -> Iterator[str]:
-    """Yield permitted operations that the request has a field for, and that it does not request (KIP-430)."""
+    """Yield permitted operations that the request excludes by a field that is false (KIP-430)."""
     described = (*getattr(response, "topics", ()), *getattr(response, "groups", ()))
     for element, name, flag in (
         (response, "cluster_authorized_operations", "include_cluster_authorized_operations"),

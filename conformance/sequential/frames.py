@@ -9,7 +9,7 @@ from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.raw import RawClient, decode_response, encode_request
 
 _UNKNOWN_TAGS: Final = b"\x01\xe8\x07\x05trial"
-"""One tagged field (KIP-482): its tag, 1000, its size and its bytes."""
+"""A section with one tagged field (KIP-482): the number of fields, the tag 1000, the size, and the bytes."""
 _NO_TAGS: Final = b"\x00"
 _CLIENT_ID_OFFSET: Final = 8
 """Offset of the client id in a frame, after the API key, the version and the correlation id."""

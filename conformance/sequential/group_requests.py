@@ -20,9 +20,6 @@ from conformance.sequential.steps import (
 )
 from fixtures.clients.messages import ApiKey
 
-_TIMEOUT_MS: Final = 30_000
-"""Session timeout and rebalance timeout of members."""
-
 
 def _offset_commit(step: OffsetCommit, names: Names) -> dict[str, Any]:
     partition = {
@@ -55,8 +52,8 @@ def _offset_delete(step: OffsetDelete, names: Names) -> dict[str, Any]:
 def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
     return {
         "group_id": names.real(step.group),
-        "session_timeout": milliseconds(_TIMEOUT_MS),
-        "rebalance_timeout": milliseconds(_TIMEOUT_MS),
+        "session_timeout": milliseconds(names.session_timeout_ms),
+        "rebalance_timeout": milliseconds(names.session_timeout_ms),
         "member_id": names.member_id(step.member),
         "group_instance_id": None if step.instance is None else names.real(step.instance),
         "protocol_type": PROTOCOL_TYPE,

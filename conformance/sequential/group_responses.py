@@ -77,7 +77,7 @@ def _offset_delete(step: OffsetDelete, response: Any, symbols: Symbols) -> Respo
 
 
 def _join_group(_step: JoinGroup, response: Any, symbols: Symbols) -> Response:
-    """Return the error; beside MEMBER_ID_REQUIRED (KIP-394) the member, too, and in a new generation also its state."""
+    """Return the error; with MEMBER_ID_REQUIRED (KIP-394) also the member; without an error also the generation."""
     error = error_of(response.error_code)
     if error not in {"NONE", "MEMBER_ID_REQUIRED"}:
         return {"error": error}
@@ -155,7 +155,7 @@ def _has_address(client_host: str) -> bool:
 
 
 def _operations(group: Any) -> dict[str, Any]:
-    """Return whether the group has permitted operations, DESCRIBE among them, or other ones; nothing before v3."""
+    """Return whether there are permitted operations, or a text if DESCRIBE is not one of them; nothing before v3."""
     found = getattr(group, "authorized_operations", None)
     if found is None:
         return {}
@@ -165,7 +165,7 @@ def _operations(group: Any) -> dict[str, Any]:
 
 
 def _list_groups(step: ListGroups, response: Any, symbols: Symbols) -> Response:
-    """Return the number of entries of the group, and its state and types if there is one.
+    """Return the number of entries of the group, and its state and type if there is one entry.
 
     A version without the filter that a step has lists all groups, so the number is left out.
     """

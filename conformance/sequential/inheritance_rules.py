@@ -53,6 +53,11 @@ _SYNONYMS: Final[Mapping[str, Mapping[str, _Unit]]] = {
 }
 """The broker's properties from which each topic property is inherited. The first one that has a value decides."""
 TOPIC_PROPERTIES: Final = tuple(_SYNONYMS)
+WITH_SEVERAL_SYNONYMS: Final = frozenset(name for name, synonyms in _SYNONYMS.items() if len(synonyms) > 1)
+"""Properties whose source differs in Apache Kafka (4.3.1) if the value is that of the second or third synonym.
+
+DescribeConfigs then returns DEFAULT_CONFIG, and CreateTopics STATIC_BROKER_CONFIG.
+"""
 BROKER_PROPERTIES: Final = tuple(sorted({name for synonyms in _SYNONYMS.values() for name in synonyms}))
 
 _BROKER_DEFAULTS: Final[Mapping[str, str]] = {

@@ -105,7 +105,7 @@ class Deviation:
 
     @property
     def where(self) -> str:
-        """The step in words."""
+        """The step as text for a message."""
         return where(self.step, self.kind)
 
     def __str__(self) -> str:
@@ -220,9 +220,9 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field's name. A value that is a phrase is returned unchanged.
+    """Return a value with its field's name; a value that is a phrase is returned unchanged.
 
-    These are "a response", which is expected if none arrived, and the reason why a topic cannot be used.
+    The phrases are "a response", which is expected if none arrived, and the reason why a topic cannot be used.
     """
     if value == "a response" or field == NOT_READY:
         return value
@@ -235,7 +235,7 @@ def kind_of(step: Step) -> type[Step]:
 
 
 def where(number: int, kind: type[Step]) -> str:
-    """Return a step in words."""
+    """Return a step as text for a message."""
     return f"step {number}, {kind.__name__}"
 
 

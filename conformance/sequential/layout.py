@@ -19,6 +19,11 @@ REQUEST_TIMEOUT_MS: Final = 5_000
 class Names(Protocol):
     """The values that the symbols of a script have on one target."""
 
+    @property
+    def session_timeout_ms(self) -> int:
+        """Session timeout and rebalance timeout of members."""
+        ...
+
     def real(self, name: str) -> str:
         """Return the real name of a topic or group."""
         ...
@@ -85,12 +90,16 @@ def milliseconds(value: int) -> dt.timedelta:
     return dt.timedelta(milliseconds=value)
 
 
-def one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) -> dict[str, Any]:
-    """Return a topic with one partition, under the names that the versions of an API have for them."""
+def one_topic(step: Any, names: Names, partition: dict[str, Any], partitions: str = "partitions") -> dict[str, Any]:
+    """Return a topic with one partition, under the names that the versions of an API have for them.
+
+    :param partition: the other fields of the partition.
+    :param partitions: name of the field with the partitions.
+    """
     name = names.real(step.topic)
     topic = {"name": name, "topic": name, "topic_id": topic_id(step, names)}
     index = {"index": step.partition, "partition": step.partition, "partition_index": step.partition}
-    return topic | {parts.get("partitions", "partitions"): [index | partition]}
+    return topic | {partitions: [index | partition]}
 
 
 def topic_id(step: Any, names: Names) -> uuid.UUID:

@@ -108,8 +108,13 @@ def show(script: Script, *, requirement: str, target: str, nodes: int, targets: 
 
     :param targets: file with the table of the target, if it has one.
     """
-    parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
-    parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
+    parser = argparse.ArgumentParser(description=f"Run a script that violated {requirement}.")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        default=target,
+        help="Target of the script: KIND[:VERSION] or bootstrap:HOST:PORT (default: %(default)s).",
+    )
     chosen = parser.parse_args().target
     try:
         with target_of_program(chosen, written_for=target, nodes=nodes, targets=targets) as started:

@@ -1,4 +1,4 @@
-"""Records of a Fetch response in words: their offsets, and the first difference from the expected records."""
+"""Records of a Fetch response as text for messages: offsets, and the first difference from the expected records."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -18,11 +18,11 @@ def are_records(value: Any) -> bool:
 
 
 def compared(alternatives: Sequence[Records], actual: Records) -> tuple[str, str]:
-    """Return the expected and the actual records in words.
+    """Return the expected and the actual records as text.
 
-    If the first different record has the expected offset, the text is about its content, else about all offsets.
+    If the first different record has the expected offset, the texts are about its content, else about all offsets.
 
-    :param alternatives: the permitted values; each of them begins with the shorter ones.
+    :param alternatives: the permitted values; each of them begins with all shorter ones.
     """
     shortest, longest = min(alternatives, key=len), max(alternatives, key=len)
     same = _common_length(longest, actual)

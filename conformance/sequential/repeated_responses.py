@@ -27,7 +27,7 @@ _VARYING: Final = frozenset({"throttle_time", "host", "port"})
 class Returned:
     """The response to one of the requests.
 
-    :ivar sent_to: version and broker, in words.
+    :ivar sent_to: version and broker, as text.
     """
 
     sent_to: str

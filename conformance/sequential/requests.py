@@ -65,7 +65,7 @@ def request(step: Step, schema: ModuleType, names: Names) -> Any:
 
 
 def _resolved(value: Any, names: Names, field: str = "") -> Any:
-    """Replace the names, brokers and topic ids of a script by those of this run."""
+    """Replace names, brokers and topic ids of a script by those of this run, and numbers by durations or metadata."""
     match value:
         case Mapping():
             return {name: _resolved(inner, names, name) for name, inner in value.items()}
@@ -176,7 +176,7 @@ def _describe_producers(step: DescribeProducers, names: Names) -> dict[str, Any]
 
 def _init_producer_id(step: InitProducerId, names: Names) -> dict[str, Any]:
     transactional_id = None if step.transactional_id is None else names.real(step.transactional_id)
-    return {"transactional_id": transactional_id, "transaction_timeout": milliseconds(60_000)}
+    return {"transactional_id": transactional_id, "transaction_timeout": _DURATIONS["transaction_timeout"]}
 
 
 def _list_transactions(step: ListTransactions, names: Names) -> dict[str, Any]:

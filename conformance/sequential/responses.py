@@ -99,7 +99,7 @@ def _is_whole_log(partition: Any, batches: tuple[RecordBatch, ...]) -> bool:
 
 
 def _append_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> Comparison:
-    """Compare the timestamp of each batch with LogAppendTime with the one that its Produce response returned."""
+    """Compare the timestamps of LogAppendTime batches with those in their Produce responses."""
     by_broker = (batch for batch in batches if batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
     times = ((batch, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
     others = [
@@ -111,7 +111,7 @@ def _append_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbol
 
 
 def _max_timestamps(batches: tuple[RecordBatch, ...]) -> Comparison:
-    """Compare the maximum timestamp of each batch with CreateTime with the timestamps of its records, if it has any."""
+    """Compare the maximum timestamps of CreateTime batches with the newest timestamps of their records, if any."""
     by_client = (batch for batch in batches if batch.timestamp_type is TimestampType.CREATE_TIME and batch.records)
     newest = ((batch, max(record.timestamp_ms for record in batch.records)) for batch in by_client)
     others = [
@@ -280,7 +280,7 @@ def _is_internal_flag_correct(topic: Any) -> bool:
 def _operations(response: Any, topics: Iterable[Any]) -> Response:
     """Return whether the cluster and the topics have permitted operations; "some" if only some of them have.
 
-    A topic that is described without DESCRIBE among its operations has none.
+    A topic that is described permits DESCRIBE. If its operations lack it, the topic counts as one without operations.
     """
     cluster = getattr(response, "cluster_authorized_operations", None)
     found = [getattr(topic, "topic_authorized_operations", None) for topic in topics]

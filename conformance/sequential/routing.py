@@ -1,10 +1,11 @@
 """Routing of a script's requests to the brokers of one target, as Kafka's clients route them.
 
 Rules:
-- A request is sent to the partition's leader, or to the coordinator of the group or transactional id, otherwise to the
-  first broker (before KRaft, to the controller). If the script names a broker, the request is sent to that broker.
-- A request is sent once, except that it is repeated while the coordinator or controller is not ready.
-- Like a client, the routing waits for the leader of a new topic, and for a coordinator that is loading.
+- A request for a partition is sent to its leader, and a request for a group or a transactional id to its coordinator.
+  Any other request is sent to the first broker, or to the controller after a broker has returned NOT_CONTROLLER (before
+  KRaft). If the script names a broker, the request is sent to that broker.
+- `request` sends a request once. `request_when_ready` repeats it while the coordinator or controller is not ready.
+- Like a client, the routing waits for the leaders of a new topic, and for a coordinator that is loading.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,9 +35,9 @@ from fixtures.clients.outcomes import NOT_CONTROLLER
 from fixtures.clients.raw import RawClient, RawClientError, UnsupportedApi
 from fixtures.targets.target import Node
 
-_Condition = TypeVar("_Condition")
+_Result = TypeVar("_Result")
 _CLIENT_SOFTWARE: Final = {"client_software_name": "kafkatrial", "client_software_version": "1"}
-_PARTITION_STEPS: Final = frozenset(
+_PARTITION_APIS: Final = frozenset(
     {
         ApiKey.PRODUCE,
         ApiKey.FETCH,
@@ -47,7 +48,7 @@ _PARTITION_STEPS: Final = frozenset(
         ApiKey.DESCRIBE_LOG_DIRS,
     }
 )
-_GROUP_REQUESTS: Final = frozenset(
+_GROUP_APIS: Final = frozenset(
     {
         ApiKey.OFFSET_COMMIT,
         ApiKey.OFFSET_FETCH,
@@ -63,12 +64,14 @@ _GROUP_REQUESTS: Final = frozenset(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
     }
 )
-_TRANSACTION_REQUESTS: Final = frozenset(
+_TRANSACTION_APIS: Final = frozenset(
     {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS}
 )
-_FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
-"""The feature (KIP-584) without which a broker rejects an API that it advertises."""
-_CREATING: Final = {
+_REQUIRED_FEATURES: Final = dict.fromkeys(
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version"
+)
+"""The feature (KIP-584) that must be enabled for an API. Without it, a broker advertises the API but rejects it."""
+_WITH_AUTO_CREATION: Final = {
     "allow_auto_topic_creation": True,
     "include_cluster_authorized_operations": False,
     "include_topic_authorized_operations": False,
@@ -82,7 +85,7 @@ class NotReady(Exception):  # noqa: N818
 
 
 class Routing:
-    """The leaders, coordinators and topics that one run of a script knows."""
+    """Sender of the requests of one run of a script, with the leaders, coordinators and topics of that run."""
 
     def __init__(self, connections: Connections, symbols: ScriptSymbols) -> None:
         self._connections = connections
@@ -93,19 +96,24 @@ class Routing:
         self._rejecting: dict[str, int] = {}
         """By group, the broker that FindCoordinator names as coordinator and that returns NOT_COORDINATOR."""
         self._created: set[str] = set()
+        """Topics to delete at the end, because the script has created them or may have created them."""
         self._deleted: set[str] = set()
-        """Topics that no broker's metadata has, though a ZooKeeper cluster may still be deleting them."""
+        """Deleted topics that a ZooKeeper cluster may still reject as existing when they are created again."""
 
     # --- requests
 
     def request(self, step: Step, broker: int | None = None) -> Response:
-        """Send a request to the broker in this place (see `steps`); by default, to the broker that a client selects."""
+        """Send a request to the broker with this place (see `steps`); by default, to the broker that a client selects.
+
+        A topic that the request may create is deleted at the end. If its name is unique to this run, that holds even
+        without a successful response, because the response may be lost.
+        """
         node_id = self.destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
         message = self.message(step, client)
         created = step.topic if isinstance(step, CreateTopic) and not step.validate_only else None
         if created is not None and self._symbols.real(created) != created:
-            self._created.add(created)  # deleted in the end, even if the response is lost
+            self._created.add(created)
         response = normalise(step, client.request(message), self._symbols)
         if created is not None and response.get("error") == "NONE":
             self._created.add(created)
@@ -114,7 +122,7 @@ class Routing:
     def request_when_ready(self, step: Step) -> Response:
         """Send a request; repeat it while its coordinator or controller is not ready. Return the last response.
 
-        The creation of a topic that was deleted is repeated while the topic exists.
+        The creation of a topic that this run has deleted is also repeated while it returns TOPIC_ALREADY_EXISTS.
         """
         not_ready = _NOT_READY
         if isinstance(step, CreateTopic) and step.topic in self._deleted:
@@ -135,7 +143,7 @@ class Routing:
         return requests.request(step, request_schema(key, version), self._symbols)
 
     def _with_settings(self, step: RawRequest) -> RawRequest:
-        """Return the request with the settings that its destination describes in place of their placeholders."""
+        """Replace the placeholders of settings in a request by the values that its destination describes."""
         names = tuple(names_of_settings(step.fields))
         if not names:
             return step
@@ -145,52 +153,52 @@ class Routing:
     def destination(self, step: Step) -> int | None:
         """Return the id of the broker to which a client sends a request; None for the first one."""
         key = requests.api_key(step)
-        if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
+        if key in _GROUP_APIS | _TRANSACTION_APIS:
             self._require(key)  # a coordinator of an API that is not offered may never be found
-        if key in _GROUP_REQUESTS:
-            return self._coordinator(getattr(step, "group", TOPIC))
+        if key in _GROUP_APIS:
+            return self._group_coordinator(getattr(step, "group", TOPIC))
         raw_id = step.fields.get("transactional_id") if isinstance(step, RawRequest) else None
-        if key in _TRANSACTION_REQUESTS or raw_id or getattr(step, "transactional_id", None):
-            return self._transaction_coordinator(TOPIC)
-        if key in _PARTITION_STEPS:
+        if key in _TRANSACTION_APIS or raw_id or getattr(step, "transactional_id", None):
+            return self._transaction_coordinator(TOPIC)  # every script uses this name as its transactional id
+        if key in _PARTITION_APIS:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
         return self._connections.controller
 
     # --- coordinators
 
-    def _coordinator(self, group: str) -> int:
+    def _group_coordinator(self, group: str) -> int:
         """Return the group's coordinator after it has loaded its partition of the offsets topic.
 
         If the broker that FindCoordinator names returns NOT_COORDINATOR until the timeout, return that broker, so that
         its responses are judged.
         """
-        if group not in self._coordinators and not self._until_ready(partial(self._find_coordinator, group)):
+        if group not in self._coordinators and not self._until_ready(partial(self._has_loaded_coordinator, group)):
             if group not in self._rejecting:
                 raise NotReady(f"no coordinator of a group for {timeouts.READY_TIMEOUT_S:g} s")
             self._coordinators[group] = self._rejecting[group]
         return self._coordinators[group]
 
     def _require(self, key: ApiKey) -> None:
-        """Raise `UnsupportedApi` if the target does not offer an API, or its feature is not enabled."""
+        """Raise `UnsupportedApi` if the target does not offer an API, or has not enabled the feature that it needs."""
         client = self._connections.client()
         client.version_for(key)
-        if key not in _FEATURES:
+        if key not in _REQUIRED_FEATURES:
             return
         response = client.request(build(client.schema_for(ApiKey.API_VERSIONS, 3).ApiVersionsRequest, _CLIENT_SOFTWARE))
         finalized = getattr(response, "finalized_features", ())  # absent in versions below 3
         enabled = {feature.name for feature in finalized if feature.max_version_level > 0}
-        if _FEATURES[key] not in enabled:
-            raise UnsupportedApi(f"the broker has not enabled {_FEATURES[key]} for {api_name(key)}")
+        if _REQUIRED_FEATURES[key] not in enabled:
+            raise UnsupportedApi(f"the broker has not enabled {_REQUIRED_FEATURES[key]} for {api_name(key)}")
 
     def _transaction_coordinator(self, transactional_id: str) -> int:
-        """Return the coordinator of a transactional id. It may still be loading; then later requests are repeated."""
-        found = self._until_ready(partial(self._coordinator_of, transactional_id, key_type=1))
+        """Return the coordinator of a transactional id. It may still be loading (see `request_when_ready`)."""
+        found = self._until_ready(partial(self._find_coordinator, transactional_id, key_type=1))
         if found is None:
             raise NotReady(f"no coordinator of a transactional id for {timeouts.READY_TIMEOUT_S:g} s")
         return int(found.node_id)
 
-    def _coordinator_of(self, name: str, key_type: int) -> Any | None:
-        """Return the coordinator of a group (key type 0) or transactional id (1); None while there is none."""
+    def _find_coordinator(self, name: str, key_type: int) -> Any | None:
+        """Send FindCoordinator for a group (key type 0) or transactional id (1); return None while there is none."""
         client = self._connections.client()
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
         keys = {"key": self._symbols.real(name), "key_type": key_type, "coordinator_keys": (self._symbols.real(name),)}
@@ -198,9 +206,10 @@ class Routing:
         found = response.coordinators[0] if hasattr(response, "coordinators") else response
         return None if found.error_code.name.upper() in _NOT_READY else found
 
-    def _find_coordinator(self, group: str) -> bool:
+    def _has_loaded_coordinator(self, group: str) -> bool:
+        """Whether the group has a coordinator that has loaded it; if so, record the coordinator."""
         self._rejecting.pop(group, None)
-        found = self._coordinator_of(group, key_type=0)
+        found = self._find_coordinator(group, key_type=0)
         if found is None:
             return False
         probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
@@ -216,19 +225,20 @@ class Routing:
     # --- topics and their leaders
 
     def await_leaders(self, topic: str, count: int) -> str:
-        """Wait until every broker knows each partition's leader, and that leader serves.
+        """Wait until every broker knows the leaders of the partitions 0 to `count` - 1, and the leaders serve them.
 
-        Return an empty text; on timeout, the reason why a partition cannot be used.
+        Return the empty string, or, after a timeout, the reason why a partition cannot be used.
         """
         for partition in range(count):
-            if not self._until_ready(partial(self._leader, topic, partition)):
+            if not self._until_ready(partial(self._has_leader, topic, partition)):
                 return f"{self._why_unusable(topic, partition, count)} for {timeouts.READY_TIMEOUT_S:g} s"
         return ""
 
     def creates_topic(self, topic: str, timeout_s: float) -> bool:
         """Whether Metadata requests that permit automatic creation create a topic before the timeout."""
         self._created.add(topic)
-        request = RawRequest(ApiKey.METADATA, {**_CREATING, "topics": ({"name": topic, "topic_id": None},)}, ())
+        topics = ({"name": topic, "topic_id": None},)
+        request = RawRequest(ApiKey.METADATA, {**_WITH_AUTO_CREATION, "topics": topics}, ())
         deadline = self._transport.monotonic() + timeout_s
         while (
             not (created := {*self.request(request)["errors"]} == {"NONE"}) and self._transport.monotonic() < deadline
@@ -237,19 +247,19 @@ class Routing:
         return created
 
     def await_restarted(self) -> bool:
-        """Wait until every known partition has a leader that serves; return false on timeout."""
+        """Wait until every known partition has a leader that serves it; return whether it has before the timeout."""
         self._coordinators.clear()
-        return all(self._until_ready(partial(self._leader, *known)) for known in [*self._leaders])
+        return all(self._until_ready(partial(self._has_leader, *known)) for known in [*self._leaders])
 
     def set_leader(self, topic: str, partition: int, node_id: int) -> None:
         """Send requests for a partition to this broker from now on."""
         self._leaders[topic, partition] = node_id
 
-    def _leader(self, topic: str, partition: int) -> bool:
-        """Whether every broker knows the partition's leader, and that leader serves.
+    def _has_leader(self, topic: str, partition: int) -> bool:
+        """Whether every broker knows the partition's leader, and the leader serves the partition.
 
-        Brokers learn of a topic one after the other; a coordinator that does not know the topic yet would report it as
-        unknown.
+        Brokers receive the metadata of a topic one after the other. All of them must have it, because a coordinator
+        without it would return UNKNOWN_TOPIC_OR_PARTITION.
         """
         leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
         if len(leaders) != 1 or None in leaders:
@@ -258,7 +268,7 @@ class Routing:
         return self.request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
 
     def _why_unusable(self, topic: str, partition: int, count: int) -> str:
-        """Return why one of the partitions 0 to `count` - 1 cannot be used, in words."""
+        """Return the reason why a partition of a topic with `count` partitions cannot be used, as a text."""
         leaders = set()
         for node in self._connections.nodes:
             listed = {
@@ -277,6 +287,7 @@ class Routing:
         return f"the leader of partition {partition} returned {error} to ListOffsets"
 
     def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
+        """Return the partition's leader in the node's metadata, None if it has none, and record the topic's id."""
         for described in self.describe(topic, node):
             self._symbols.saw_topic_id(topic, getattr(described, "topic_id", None))
             for found in described.partitions:
@@ -285,20 +296,23 @@ class Routing:
         return None
 
     def describe(self, topic: str, node: Node | None = None) -> Any:
-        """Return the topics of a raw Metadata response for one topic, from the node or else from the first broker."""
+        """Return the topics of a raw Metadata response for one topic, from a node (by default, the first broker)."""
         client = self._connections.client(node.id if node else None)
         message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
         return client.request(message).topics
 
     def await_deleted(self, topic: str) -> None:
-        """Wait until no broker knows the topic and no leader serves it, or until the timeout, which is no error."""
+        """Wait until no broker knows the topic and no leader serves it. A timeout is not an error."""
         self._created.discard(topic)
         self._deleted.add(topic)
         self._symbols.remove_topic(topic)
         self._until_ready(partial(self._is_deleted, topic))
 
     def _is_deleted(self, topic: str) -> bool:
-        """Whether no broker's metadata has the topic, and no leader serves it. Leaders may serve it a moment longer."""
+        """Whether no broker knows the topic and no leader serves it.
+
+        A leader may serve a topic for a moment longer than the brokers know it.
+        """
         if any(found.error_code == 0 for node in self._connections.nodes for found in self.describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]
@@ -307,11 +321,14 @@ class Routing:
 
     @property
     def topics(self) -> Sequence[str]:
-        """The names on the wire of the topics that may exist."""
+        """The real names of the topics that `delete_topics` deletes."""
         return [self._symbols.real(topic) for topic in sorted(self._created)]
 
     def delete_topics(self) -> bool:
-        """Delete the script's topics. Returns whether the target responded; never raises."""
+        """Delete the script's topics, and return whether the target responded.
+
+        A target without DeleteTopics has responded; its topics remain.
+        """
         try:
             for topic in sorted(self._created):
                 self.request(DeleteTopic(topic))
@@ -323,12 +340,12 @@ class Routing:
             return False
         return True
 
-    def _until_ready(self, condition: Callable[[], _Condition]) -> _Condition:
-        """Wait until the condition returns a true value, and return it; on timeout, return the last (false) value."""
+    def _until_ready(self, condition: Callable[[], _Result]) -> _Result:
+        """Call the condition until its result is true, or until the timeout. Return its last result."""
         deadline = self._transport.monotonic() + timeouts.READY_TIMEOUT_S
-        while not (found := condition()) and self._transport.monotonic() <= deadline:
+        while not (result := condition()) and self._transport.monotonic() <= deadline:
             self._transport.sleep(timeouts.RETRY_DELAY_S)
-        return found
+        return result
 
 
 def _errors(response: Response) -> frozenset[object]:

@@ -84,15 +84,15 @@ _REPETITIONS: Final = 3
 class ScriptRun:
     """One run of one script.
 
-    :param unique: suffix that makes the names of this run's topics unique.
+    :param symbols: the values of the script's symbols in this run.
     :param checks_logs_from_s: time from which on a broker that was started with the session checks its logs.
     """
 
-    def __init__(self, connections: Connections, unique: str, checks_logs_from_s: float) -> None:
+    def __init__(self, connections: Connections, symbols: ScriptSymbols, checks_logs_from_s: float) -> None:
         self._connections = connections
         self._checks_logs_from_s = checks_logs_from_s
         self._transport = connections.transport
-        self._symbols = ScriptSymbols(unique, connections.nodes)
+        self._symbols = symbols
         self._routing = Routing(connections, self._symbols)
         self._effect_timeout_s = timeouts.EFFECT_TIMEOUT_S
         self._killed: list[int] = []
@@ -123,13 +123,13 @@ class ScriptRun:
         try:
             return self._execute(step, expectation)
         except ConnectionClosed as error:
-            if not self._connections.live(timeouts.READY_TIMEOUT_S):
+            if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
             return CLOSED
         except ResponseTimeout as error:
             self._connections.close()
-            if not self._connections.live(timeouts.READY_TIMEOUT_S):
-                raise TargetDown(f"{error}, nor on a new connection: it hangs, or is paused") from error
+            if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
+                raise TargetDown(f"{error}, nor on a new connection: the broker hangs or is paused") from error
             return SILENT
         except MalformedResponse as error:
             self._connections.close()
@@ -199,7 +199,7 @@ class ScriptRun:
     def _muted(self, client: RawClient, throttle_time: timedelta) -> Comparison:
         """Compare the throttle time of a response with the time until the next response on the connection (KIP-219).
 
-        If there is none until the timeout, the connection is muted for at least that long.
+        If no response arrives before the timeout, the connection has been muted for long enough.
         """
         began = self._transport.monotonic()
         with suppress(ResponseTimeout):
@@ -293,7 +293,7 @@ class ScriptRun:
             closed = client.wait_closed(timeouts.CLOSE_TIMEOUT_S)
         if closed:
             self._transport.sleep(timeouts.CRASH_S)
-        if not self._connections.live(timeouts.READY_TIMEOUT_S):
+        if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
         return {"connection": "closed" if closed else "open", "broker": "alive"}
 
@@ -304,7 +304,7 @@ class ScriptRun:
         with self._connections.fresh_client() as client, suppress(RawClientError):
             client.send_bytes(step.data)
             client.wait_closed(timeouts.BROKEN_TIMEOUT_S)
-        if not self._connections.live(timeouts.READY_TIMEOUT_S):
+        if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.title}")
         others = "served" if self._serves_others() else "closed or silent"
         grown = self._connections.memory_growth_bytes()
@@ -398,7 +398,7 @@ class ScriptRun:
             return {}
         self._connections.restart(broker)
         self._killed.remove(broker)
-        if not self._connections.live(timeouts.READY_TIMEOUT_S):
+        if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
             raise TargetDown("no response after a broker was killed and started again")
         return {"serves": self._routing.await_restarted()}
 

@@ -18,6 +18,7 @@ from conformance.sequential.pinned import (
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
 from conformance.sequential.steps import AfterCleanup, Script
+from conformance.sequential.symbols import SESSION_TIMEOUT_MS, ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
@@ -28,6 +29,7 @@ _FIRST_CHECK: Final = "log.initial.task.delay.ms"
 """The time from the start of a broker to its first check of the logs."""
 _CREATES: Final = "auto.create.topics.enable"
 _DELETES: Final = "delete.topic.enable"
+_SESSION_TIMEOUT_BOUNDS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
 
 
 class Session:
@@ -44,6 +46,7 @@ class Session:
         self._pinned_settings: Mapping[str, str] | None = None
         self._creates_topics = False
         self._deletes_topics = True
+        self._session_timeout_ms = SESSION_TIMEOUT_MS
         self._opened_s = self._connections.transport.monotonic()
         self._checks_logs_from_s = 0.0
         """Time from which on a broker that was started with this session checks its logs for retention."""
@@ -56,11 +59,12 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         """Delete the topics that are left. Stop at the first script whose topics cannot be deleted now either.
 
-        On a cluster that continues after the run, the target's own `delete_topics` then deletes the rest. It works even
-        if the target has stopped.
+        On an existing cluster, `ExistingCluster.delete_topics` then deletes the rest, even if the target has stopped.
         """
         self._connections.close()
-        all(run.finish() for run in self._unfinished)
+        for run in self._unfinished:
+            if not run.finish():
+                break
         self._connections.close()
         if isinstance(self._target, ExistingCluster):
             self._target.delete_topics([topic for run in self._unfinished for topic in run.topics])
@@ -75,9 +79,13 @@ class Session:
             with self._connections.fresh_client() as client:
                 node = self._connections.nodes[0].id
                 self._pinned_settings = settings_to_pin(client, node)
-                settings = broker_settings(client, node, (_CREATES, _DELETES))
+                settings = broker_settings(client, node, (_CREATES, _DELETES, *_SESSION_TIMEOUT_BOUNDS))
                 self._creates_topics = settings.get(_CREATES) == "true"
                 self._deletes_topics = settings.get(_DELETES) != "false"
+                bounds_ms = [settings.get(name) or "" for name in _SESSION_TIMEOUT_BOUNDS]
+                if all(bound_ms.isdecimal() for bound_ms in bounds_ms):
+                    lowest_ms, highest_ms = map(int, bounds_ms)
+                    self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), highest_ms)
         script = without_automatic_creation(script) if self._creates_topics else script
         return pinned(with_unlimited_retention(script), self._pinned_settings)
 
@@ -108,7 +116,9 @@ class Session:
         self._require_deletion(script)
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
-        run = ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}", self._checks_logs_from_s)
+        unique = f"{self._unique}-{self._scripts_run}"
+        symbols = ScriptSymbols(unique, self._connections.nodes, self._session_timeout_ms)
+        run = ScriptRun(self._connections, symbols, self._checks_logs_from_s)
         try:
             steps = zip(script.steps, expected(script), strict=True)
             return tuple(run.step(step, expectation) for step, expectation in steps)

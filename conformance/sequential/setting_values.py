@@ -1,4 +1,4 @@
-"""Raw requests at the limits of a broker: its settings in place of the placeholders for them.
+"""Raw requests with numbers at the limits of a broker: each `BrokerSetting` is replaced by the described setting.
 
 A limit that a broker describes must be the one that it applies. Therefore these requests have the value of the setting,
 which the broker must accept, and the next one, which it must reject.
@@ -28,9 +28,9 @@ def names_of_settings(value: Any) -> Iterator[str]:
 
 
 def with_settings(step: RawRequest, described: Mapping[str, str | None]) -> RawRequest:
-    """Return the request with these values of a broker's settings. Raises `UnsupportedApi` for a value above the limit.
+    """Return the request with numbers in place of its placeholders. Raises `UnsupportedApi` for too high a number.
 
-    :param described: the values that the broker describes, by name.
+    :param described: the values of the settings that the broker describes, by name.
     """
     return replace(step, fields=_replaced(step.fields, described))
 

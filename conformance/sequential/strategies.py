@@ -15,7 +15,7 @@ from conformance.sequential.steps import TOPIC, Batch, Compression, CreateTopic,
 from fixtures.clients.messages import known_versions
 
 Steps = SearchStrategy[tuple[Step, ...]]
-Move = tuple[str, Batch]
+ProducerMove = tuple[str, Batch]
 """The next batch of a producer: its kind (see `moves`) and its records."""
 
 BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
@@ -100,16 +100,18 @@ def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrateg
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
 
-def producer(*parts: SearchStrategy[Move] | SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
+def producer(
+    *parts: SearchStrategy[ProducerMove] | SearchStrategy[list[ProducerMove]],
+) -> SearchStrategy[tuple[Produce, ...]]:
     """Return a strategy for the Produce requests of the script's first producer, which makes these moves in order."""
     return st.tuples(*parts).map(lambda found: _sequence([move for part in found for move in _listed(part)]))
 
 
-def _listed(part: Move | list[Move]) -> list[Move]:
+def _listed(part: ProducerMove | list[ProducerMove]) -> list[ProducerMove]:
     return part if isinstance(part, list) else [part]
 
 
-def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
+def _sequence(drawn: list[ProducerMove]) -> tuple[Produce, ...]:
     epoch, sequence = 0, 0
     sent: list[Batch] = []
     steps = []
@@ -119,14 +121,14 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
         batch = Batch(content.records, content.compression, 0, step_epoch.get(kind, epoch), number)
         if kind.startswith("again") and sent:
             batch = sent[-min(int(kind.removeprefix("again ")), len(sent))]
-        elif (batch.epoch, batch.sequence) in {(epoch, sequence), (epoch + 1, 0)}:
+        elif (batch.epoch, batch.sequence) in {(epoch, sequence), (epoch + 1, 0)}:  # a correct broker accepts it
             epoch, sequence = batch.epoch, batch.last_sequence + 1
             sent.append(batch)
         steps.append(Produce((batch,)))
     return tuple(steps)
 
 
-def moves(*kinds: str) -> SearchStrategy[Move]:
+def moves(*kinds: str) -> SearchStrategy[ProducerMove]:
     """Return a strategy for moves of an idempotent producer, each of one of the kinds.
 
     `next`: the next sequence number. `gap`: a sequence number that is one too high. `again N`: the Nth newest accepted
@@ -136,6 +138,6 @@ def moves(*kinds: str) -> SearchStrategy[Move]:
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
 
 
-def several(*kinds: str, at_least: int = 0, at_most: int = 6) -> SearchStrategy[list[Move]]:
+def several(*kinds: str, at_least: int = 0, at_most: int = 6) -> SearchStrategy[list[ProducerMove]]:
     """Return a strategy for lists of moves, each of one of the kinds."""
     return st.lists(moves(*kinds), min_size=at_least, max_size=at_most)

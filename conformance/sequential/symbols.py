@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from conformance.sequential.real_values import IdSymbol
 from fixtures.clients.topic_ids import topic_id_text
 from fixtures.targets.target import Node
 
+SESSION_TIMEOUT_MS: Final = 30_000
+"""Session timeout of members, unless the brokers do not accept it."""
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
 
 
@@ -16,9 +18,11 @@ class ScriptSymbols:
 
     :param unique: suffix that makes the real names of this run unique.
     :param nodes: the target's brokers by ascending id.
+    :param session_timeout_ms: session timeout of members that the brokers accept.
     """
 
-    def __init__(self, unique: str, nodes: Sequence[Node] = ()) -> None:
+    def __init__(self, unique: str, nodes: Sequence[Node] = (), session_timeout_ms: int = SESSION_TIMEOUT_MS) -> None:
+        self.session_timeout_ms = session_timeout_ms
         self._suffix = f"-{unique}"
         self._nodes = tuple(nodes)
         self._cluster_ids: list[str] = []

@@ -24,6 +24,7 @@ STEPS_MAX: Final = 100_000
 PARTITIONS_MAX: Final = 1_000
 """Limit for all topics together."""
 _SIGNED: Final = frozenset({"acks", "api_key", "api_version", "before", "by_ms", "epoch_ahead", "epochs_ago", "offset"})
+"""Fields that may be negative. Offsets may have up to 64 bits."""
 _SIGNED_64: Final = frozenset({"seed", "timestamp", "rate_ppm"})
 _LEAST: Final = dict.fromkeys(
     ("nodes", "partitions", "replication_factor", "records", "total", "in_flight_max", "batch_records_max"), 1
@@ -76,7 +77,7 @@ def _check_value(at: str, name: str, value: object) -> None:
     if isinstance(value, int) and not isinstance(value, bool):
         least, most = _range(at, name)
         if not least <= value <= most:
-            raise NotAValueError(f"{at} is {printed(value)}; it lies between {least} and {most}")
+            raise NotAValueError(f"{at} is {printed(value)}; it must be between {least} and {most}")
     if name == "partitions" and value == ():
         raise NotAValueError(f"{at}: a consumer has at least one partition")
     if isinstance(value, tuple) and len(value) > _LENGTH_MAX.get(name, STEPS_MAX):
@@ -142,6 +143,7 @@ def _check_idempotence(trial: Trial) -> None:
 
 
 def _range(at: str, name: str) -> tuple[int, int]:
+    """Return the lowest and the highest value of a field. Raw steps may have invalid acks, and pauses of 0 ms."""
     if name in _SIGNED_64:
         return -(2**63), 2**63 - 1
     if name == "acks" and ".steps" not in at:

@@ -118,7 +118,7 @@ class Trial(AsPython):
     :param seed: seed of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
     :param topics: the topics. Roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
     :param healed_ms: time for which workloads continue after the cluster has recovered.
-    :param waits_for_recovery: whether the schedule is paused on a started cluster, each time that no fault is in force,
+    :param waits_for_recovery: whether a run on a started cluster pauses the schedule whenever no fault is in force,
         until the cluster has recovered.
     :param moves: faults, waits and requests of the faulty phase, one after the other. Link faults among the first
         moves are in force before a writer's first step in this phase.

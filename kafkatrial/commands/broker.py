@@ -78,6 +78,8 @@ def _keep_up(options: argparse.Namespace) -> None:
 
         control = Control(cluster)
         server = ControlServer(control, token)
+        # At the end, these run in reverse order. The server is closed twice, because the stop of the cluster ends
+        # actions in progress, and their responses are then sent, too.
         ending.callback(server.close)
         ending.callback(cluster.stop)  # also stops a node that a restart in progress has just launched
         ending.callback(server.close)

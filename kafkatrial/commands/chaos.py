@@ -1,4 +1,4 @@
-"""`kafkatrial chaos`: faults on clusters of processes, by generated schedules, while clients work on them."""
+"""`kafkatrial chaos`: generated schedules of faults on clusters of processes that clients use at the same time."""
 
 from pathlib import Path
 from typing import Annotated
@@ -79,7 +79,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         str | None,
         typer.Option(
             metavar="KIND",
-            help="File system for the log directories: fuse, ext4 or xfs (default: by what the faults need).",
+            help="File system for the log directories: fuse, ext4 or xfs (default: one that supports the faults).",
         ),
     ] = None,
     load: Annotated[
@@ -88,7 +88,14 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:
     """Inject generated faults into real clusters, and judge the histories of their clients."""
-    from kafkatrial.chaos_session import ChaosRunner, Choices, disk_named, make_companions, plan_chaos, run_again
+    from kafkatrial.chaos_session import (
+        ChaosChoices,
+        ChaosRunner,
+        make_companions,
+        parse_disk_kind,
+        plan_chaos,
+        run_again,
+    )
     from kafkatrial.findings import show_finding
 
     for saved in ("again", "show"):
@@ -98,12 +105,12 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         from kafkatrial.packets import enter_namespace
 
         enter_namespace()
-    targets, node_disk = tuple(target or ("reference",)), disk_named(disk)
+    targets, node_disk = tuple(target or ("reference",)), parse_disk_kind(disk)
     if again is not None:
         return run_again(again, target, node_disk)
     if show is not None:
         return show_finding(show, targets, node_disk)
-    choices = Choices(
+    choices = ChaosChoices(
         targets,
         minutes,
         rounds,

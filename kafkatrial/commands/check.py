@@ -91,7 +91,7 @@ def check(
     from kafkatrial.reporting import show_unfinished
     from kafkatrial.saved_histories import (
         EXIT_CODES,
-        Spark,
+        SparkOptions,
         combine,
         histories_in,
         judge_each,
@@ -113,7 +113,7 @@ def check(
         raise UsageError(f"{history}: neither a file nor a directory; a history is read twice, so save it in a file")
     histories = histories_in(history)
     if engine is Engine.SPARK:
-        spark = Spark(master, spark_settings(spark_conf or ()), history / "spark.log")
+        spark = SparkOptions(master, spark_settings(spark_conf or ()), history / "spark.log")
         judgements = judge_each(histories, spark=spark)
     else:
         judgements = judge_each(histories, model, budget)

@@ -10,7 +10,7 @@ from kafkatrial.errors import UsageError
 
 
 class Engine(StrEnum):
-    """Engine that computes the results: both give the same ones."""
+    """Engine that computes the results. Both engines return the same results."""
 
     LOCAL = "local"
     SPARK = "spark"

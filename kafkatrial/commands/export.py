@@ -20,7 +20,7 @@ def export(
     history: Annotated[
         Path, typer.Argument(metavar="HISTORY", help="Run directory, or a file of a Kafka history that `check` reads.")
     ],
-    target: Annotated[
+    destination: Annotated[
         Path, typer.Argument(metavar="TARGET", help="Path to write: NAME.ndjson, or a new run directory.")
     ],
 ) -> ExitCode:
@@ -31,20 +31,20 @@ def export(
     from linearizability.history.validate import validate
     from linearizability.importers.ndjson import write_ndjson
 
-    if target.exists():
-        raise UsageError(f"{target}: already exists; name another file or directory")
+    if destination.exists():
+        raise UsageError(f"{destination}: already exists; name another file or directory")
     if history.is_file():
         found = import_history(history)
     else:
         found = open_history(history)
         validate(found)
-    if target.suffix == NDJSON_SUFFIX:
+    if destination.suffix == NDJSON_SUFFIX:
         try:
-            with target.open("x", encoding="utf-8") as file:
+            with destination.open("x", encoding="utf-8") as file:
                 write_ndjson(found, file)
         except OSError as error:
-            raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
+            raise UsageError(f"{destination}: cannot be written: {error.strerror}") from None
     else:
-        save(found, target)
-    typer.echo(printable(target))
+        save(found, destination)
+    typer.echo(printable(destination))
     return ExitCode.OK

@@ -44,12 +44,12 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
         typer.Option(
             min=1,
             metavar="MS",
-            help="Longest valid time of a response on other connections, in ms (default: by target).",
+            help="Maximum time to respond to a probe, in ms (default: by target).",
         ),
     ] = None,
     memory_mb: Annotated[
         float | None,
-        typer.Option(min=1, metavar="MB", help="Largest valid resident memory of a node, in MB (default: by target)."),
+        typer.Option(min=1, metavar="MB", help="Maximum resident memory of a node, in MB (default: by target)."),
     ] = None,
     replay: Annotated[
         Path | None,
@@ -61,10 +61,10 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:
     """Send broken requests to every listener of a cluster, and check that its nodes and records survive them."""
-    from kafkatrial.fuzzing import Bounds, FuzzChoices, FuzzCommand, plan_fuzzing, replay_finding
+    from kafkatrial.fuzzing import Bounds, FuzzChoices, FuzzRunner, plan_fuzzing, replay_finding
 
     bounds = Bounds(response_ms, memory_mb)
     if replay is not None:
         return replay_finding(replay, target, bounds)
     choices = FuzzChoices(target or DEFAULT_TARGET, minutes, seconds, seed, keep_going, shrink_minutes, bounds, out)
-    return FuzzCommand(plan_fuzzing(choices), as_json=as_json).run()
+    return FuzzRunner(plan_fuzzing(choices), as_json=as_json).run()

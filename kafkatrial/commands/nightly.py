@@ -34,13 +34,13 @@ def nightly(
     ] = None,
 ) -> ExitCode:
     """Run chaos for hours: rounds with new seeds on each target in turn, and keep every history."""
-    from kafkatrial.chaos_session import ChaosRunner, Choices, installed_targets, plan_chaos
+    from kafkatrial.chaos_session import ChaosChoices, ChaosRunner, installed_targets, plan_chaos
 
     if packets:
         from kafkatrial.packets import enter_namespace
 
         enter_namespace()
-    choices = Choices(
+    choices = ChaosChoices(
         targets=tuple(target or installed_targets()),
         minutes=minutes,
         rounds=None,

@@ -47,11 +47,11 @@ def report(
 ) -> ExitCode:
     """Report on runs: latency, availability, lag, loss by fault, leaders, and changes between runs."""
     from kafkatrial.reporting import report_runs
-    from kafkatrial.saved_histories import Spark, spark_settings
+    from kafkatrial.saved_histories import SparkOptions, spark_settings
 
     if engine is Engine.SPARK:
         if memory_limit_mb is not None:
             raise UsageError("--memory-limit needs --engine local; for Spark use --spark-conf spark.driver.memory=…")
-        return report_runs(runs, out, spark=Spark(master, spark_settings(spark_conf or ())))
+        return report_runs(runs, out, spark=SparkOptions(master, spark_settings(spark_conf or ())))
     reject_spark_options(engine, master, spark_conf)
     return report_runs(runs, out, memory_mb=memory_limit_mb)

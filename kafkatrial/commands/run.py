@@ -57,7 +57,7 @@ def run(  # noqa: PLR0917  a parameter is an option
     plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
 ) -> ExitCode:
     """Check clusters against the requirements with generated scripts and faults."""
-    from kafkatrial.running import Running, plan_as_json, plan_run
+    from kafkatrial.running import SuiteRunner, plan_as_json, plan_run
     from kafkatrial.settings import load_settings
 
     use_recipes(recipes)
@@ -77,4 +77,4 @@ def run(  # noqa: PLR0917  a parameter is an option
     if plan:
         typer.echo(plan_as_json(chosen))
         return ExitCode.OK
-    return Running(chosen, events_fd=events).run()
+    return SuiteRunner(chosen, events_fd=events).run()

@@ -38,10 +38,10 @@ def sensitivity(  # noqa: PLR0917  a parameter is an option
     listed: Annotated[bool, typer.Option("--list", help="List the defects and run nothing.")] = False,
 ) -> ExitCode:
     """Seed bugs into the reference broker, and count how many of them the suite detects."""
-    from kafkatrial.sensing import Choices, Sensing, list_defects, plan_sensitivity
+    from kafkatrial.sensing import SensitivityChoices, SensitivityRunner, list_defects, plan_sensitivity
 
     if listed:
         list_defects(tuple(defect or ()), as_json=as_json)
         return ExitCode.OK
-    plan = plan_sensitivity(Choices(tuple(defect or ()), seconds, first_seed, workers, known_first))
-    return Sensing(plan, out, as_json=as_json).run()
+    plan = plan_sensitivity(SensitivityChoices(tuple(defect or ()), seconds, first_seed, workers, known_first))
+    return SensitivityRunner(plan, out, as_json=as_json).run()

@@ -55,8 +55,8 @@ def simulate(  # noqa: PLR0917  a parameter is an option
     ] = False,
 ) -> ExitCode:
     """Run thousands of trials on the reference cluster in virtual time, each from its seed."""
-    from kafkatrial.simulating import Choices, Simulating, plan_simulation
+    from kafkatrial.simulating import SimulationChoices, SimulationRunner, plan_simulation
 
-    choices = Choices(seeds, minutes, defect, workers, None if keep_going else failures)
+    choices = SimulationChoices(seeds, minutes, defect, workers, None if keep_going else failures)
     plan = plan_simulation(choices)
-    return Simulating(plan, out, as_json=as_json, digests=digests).run()
+    return SimulationRunner(plan, out, as_json=as_json, digests=digests).run()

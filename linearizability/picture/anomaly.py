@@ -2,8 +2,8 @@
 
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
-Operations that do not touch the partition are left out, except those that determine what the shown operations mean:
-the begin, commit and abort of transactions, `init_producer_id`, `subscribe`, `assign` and `seek` of the same processes.
+Operations that do not touch the partition are left out, except those of the same processes that determine the meaning
+of the shown operations: begin, commit and abort of transactions, `init_producer_id`, `subscribe`, `assign` and `seek`.
 """
 
 from collections import defaultdict
@@ -25,11 +25,16 @@ from linearizability.printable import counted
 Row = dict[str, Any]
 
 STATES_MAX: Final = 60
+"""Maximum number of responses of nodes in a picture."""
 BANDS_MAX: Final = 40
+"""Maximum number of faults in a picture."""
 
 
 def draw_anomaly(history: History, name: str, evidence: Evidence, *, bars_max: int = 160) -> Picture:
-    """Return the picture, with at most `bars_max` operations. Raises HistoryError if the history cannot be read."""
+    """Return the picture, with at most `bars_max` operations. Raises HistoryError if the history cannot be read.
+
+    :param name: name of the anomaly.
+    """
     return _Drawing(history, name, evidence, bars_max).picture()
 
 
@@ -82,9 +87,10 @@ class _Drawing:
         return around(len(found.op_ids), focus, bars_max)
 
     def _moment(self) -> int:
-        """Return the time of the last state with the offset of the evidence.
+        """Return the time of the last reported state with the offset of the evidence.
 
-        If no state has this offset, return the time of the last state or, without states, the start of the history.
+        If no state has this offset, return the time of the last state. If there are no states, return the time at which
+        the history begins.
         """
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
         matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
@@ -108,7 +114,7 @@ class _Drawing:
         return found
 
     def _states_between(self, begin_ns: int, end_ns: int) -> list[Row]:
-        """Return the states that nodes reported in a period; if there are too many, those nearest to the evidence."""
+        """Return at most `STATES_MAX` states that nodes reported in a period: those nearest to the evidence."""
         found = [
             state
             for state in self._states
@@ -120,7 +126,7 @@ class _Drawing:
         return sorted(found[:STATES_MAX], key=lambda state: (state["asked_ns"], state["answered_ns"]))
 
     def _lanes(self, states: Sequence[Row]) -> tuple[Lane, ...]:
-        """Return the lanes of processes, then of nodes; bars are numbered by time over all lanes."""
+        """Return the lanes of processes, then those of nodes. Bars are numbered by time across all lanes."""
         calls = [("process", op["process"], op["invoke_ns"], op) for op in self._operations]
         calls += [("node", state["node"], state["asked_ns"], state) for state in states]
         lanes: dict[tuple[str, int], list[Bar]] = defaultdict(list)
@@ -145,7 +151,7 @@ class _Drawing:
         )
 
     def _elsewhere(self, found: Sequence[Row]) -> str:
-        """Return a text with the partitions of an operation; empty if the picture's partition is the only one."""
+        """Return a text with the partitions of an operation; empty if it has none but the partition of the picture."""
         places = sorted({f"{row['topic']}-{row['partition']}" for row in found})
         return "" if places in ([], [_partition(self._evidence)]) else f" in {short(', '.join(places), 40)}"
 
@@ -172,7 +178,7 @@ class _Drawing:
         if len(self._states) > states:
             yield f"{counted(len(self._states) - states, 'response')} of nodes left out."
         if bands > 0:
-            yield f"{counted(bands, 'fault')} of those in the window left out."
+            yield f"{counted(bands, 'fault')} in the window left out."
 
 
 def _partition(evidence: Evidence) -> str:

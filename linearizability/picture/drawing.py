@@ -1,8 +1,8 @@
 """Content of a picture of a violation, without its rendering: lanes with bars, bands, partial orders, a log.
 
-Everything here is a value made of numbers and short texts, cut to a window around the failure: the picture of a long
-history is as large as that of a short one. `notes` list what was left out. Times are those of the history. The renderer
-decides about positions on the page and appearance.
+A picture is a value made of numbers and short texts. It contains only a window around the violation, so that the
+picture of a long history is as large as that of a short one; `notes` list what was left out. Times are those of the
+history. The renderer determines the layout and the appearance.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Final
 from linearizability.operation import Outcome
 
 TEXT_MAX: Final = 240
-"""Maximum number of characters of a text; `short` cuts longer ones."""
+"""Maximum number of characters of a text; `short` cuts longer texts."""
 
 
 class Mark(StrEnum):
@@ -26,7 +26,7 @@ class Mark(StrEnum):
 
 
 class LaneKind(StrEnum):
-    """What a lane belongs to: a process or a node."""
+    """The owner of a lane: a process of the history, or a node of the cluster."""
 
     PROCESS = "process"
     NODE = "node"
@@ -34,9 +34,9 @@ class LaneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """An operation from call to return, or, in the lane of a node, a request and its response.
+    """An operation from invocation to completion or, in the lane of a node, a request with its response.
 
-    `number` is its place in the picture by `begin_ns`, from 0. `end_ns` is None if it never returned.
+    `number` is the bar's index in the order of `begin_ns`, from 0. `end_ns` is None if the operation never completed.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The bars of one process or one node, by time; those of a process may overlap if it pipelines."""
+    """The bars of one process or one node, by time. Bars overlap if a process pipelines operations."""
 
     name: str
     kind: LaneKind
@@ -60,7 +60,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A fault from injection to healing; `end_ns` is None if it was never healed."""
+    """A fault from injection to healing. `end_ns` is None if the fault was never healed."""
 
     label: str
     begin_ns: int
@@ -69,7 +69,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Operations left out in the middle, before the one that was called at `before_ns`."""
+    """A number of operations that were left out before the operation that was invoked at `before_ns`."""
 
     before_ns: int
     operations: int
@@ -77,7 +77,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation of an order: the number of its bar, its place in the order from 1, and the states around it."""
+    """One operation of an order: the number of its bar, its place in the order from 1, the states before and after."""
 
     bar: int
     place: int
@@ -87,7 +87,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A partial linearization: its final state, why the bad operation is impossible there, its steps in the window."""
+    """A partial linearization.
+
+    `state` is its final state, `reason` is why the bad operation is impossible in this state, and `length` is the
+    number of its operations. `steps` contains only the operations in the window.
+    """
 
     state: str
     reason: str
@@ -105,7 +109,10 @@ class Seen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A column of the log: a read that covers some of its offsets. `moved` is the position before and after."""
+    """A column of the log: a read that covers some of its offsets.
+
+    `moved` shows the consumer's positions before and after the read: `65→74`.
+    """
 
     name: str
     process: str
@@ -117,7 +124,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A row of the log: a value at an offset, its send, and what each reader shows about it."""
+    """A row of the log: a value at an offset, its send, and for each reader whether it returned the value."""
 
     offset: int | None
     value: str
@@ -130,7 +137,7 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The part of a partition's log around the evidence: values by offset, with the reads that returned them."""
+    """The part of a partition's log around the evidence: values by offset, and the reads that cover these offsets."""
 
     partition: str
     readers: tuple[Reader, ...]
@@ -139,9 +146,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One violation. `origin_ns` is the history's first moment, from which times are shown.
+    """The picture of one violation.
 
-    `bad_ns` is when the bad operation completed, after which nothing was judged; None if there is no such moment.
+    `origin_ns` is the start of the history, to which shown times are relative. `bad_ns` is the time at which the bad
+    operation completed: later operations were not judged. It is None for evidence of an anomaly.
     """
 
     title: str
@@ -165,13 +173,13 @@ class Picture:
 
     @property
     def first_bad(self) -> Bar | None:
-        """The bar to look at first: the bad operation, else the last one of the evidence."""
+        """The bar to look at first: the bad operation, else the last operation of the evidence."""
         bars = self.bars
         bad = [bar for bar in bars if bar.mark is Mark.BAD]
         return next(iter(bad), next((bar for bar in reversed(bars) if bar.mark is Mark.EVIDENCE), None))
 
 
 def short(text: object, characters: int = TEXT_MAX) -> str:
-    """Return a text of any length, cut to that number of characters."""
+    """Return a text, cut to at most this number of characters."""
     whole = str(text)
     return whole if len(whole) <= characters else whole[: characters - 1] + "…"

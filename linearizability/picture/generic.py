@@ -1,9 +1,9 @@
-"""Picture of a history that is not linearizable: the result of the generic checker, process by process.
+"""Picture of a history that is not linearizable: the result of the generic checker, with one lane for each process.
 
     picture = draw_verification(verification)
 
-Each of the longest partial linearizations is shown step by step, with the states before and after each step. In a long
-history, only the last steps are shown, and of these only the operations in the window.
+The longest partial linearizations are shown step by step, with the states before and after each step. In a long
+history, a partial linearization has only its last steps, and of these the picture shows only those in the window.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +18,11 @@ from linearizability.printable import counted
 from linearizability.verify import SubhistoryVerdict, Verification
 
 FOCUS_MAX = 40
+"""Maximum number of shrunk operations around which the window is selected, and of placed operations beside them."""
 _MARKED_MAX = 100
-"""If shrinking ended with more operations than this, they are not marked."""
+"""If shrinking has left more operations than this, they are not marked."""
 EXPLAIN_STEPS = 500_000
+"""Default number of steps for each part of the explanation."""
 
 
 def draw_verification(
@@ -101,14 +103,14 @@ class _Drawing:
         return text.replace(repr(UNKNOWN), "?")
 
     def _order(self, path: PartialLinearization) -> Order:
-        """Return a path with its steps in the window. The model computes each step again, from all possible states."""
+        """Return a path with its steps in the window. The model computes all possible states of each step again."""
         model = self._model
         states: tuple[State, ...] = (path.begin,)
         steps = []
         for place, op in enumerate(path.operations, start=path.earlier + 1):
             output = op.output if op.outcome is Outcome.OK else UNKNOWN
             after = dict.fromkeys(
-                chain.from_iterable(model.next_states(one, op.input, output, pure=False) for one in states)
+                chain.from_iterable(model.next_states(state, op.input, output, pure=False) for state in states)
             )
             number = self._numbers.get(op.op_id)
             if number is not None:
@@ -122,8 +124,8 @@ class _Drawing:
     def _statement(self) -> str:
         blocked = self._explanation.blocked
         return (
-            f"Operation {short(repr(blocked.op_id), 40)}, {short(self._call(blocked))}, fits into no order of what had "
-            "completed by the time it returned."
+            f"Operation {short(repr(blocked.op_id), 40)}, {short(self._call(blocked))}, fits into no order of the "
+            "operations that had completed before it completed."
         )
 
     def _facts(self) -> Iterable[tuple[str, str]]:
@@ -133,15 +135,15 @@ class _Drawing:
             named = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns)
             calls = ", ".join(f"{short(op.op_id, 20)} {short(self._call(op), 60)}" for op in named[:12])
             more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
-            few = "The fewest that show it" if self._explanation.minimal else "Enough to show it"
-            yield few, short(calls, 600) + more
+            each_needed = ", each needed" if self._explanation.minimal else ""
+            yield f"Operations that suffice{each_needed}", short(calls, 600) + more
 
     def _notes(self) -> Iterable[str]:
         left_out = len(self._all) - len(self._kept)
         if left_out:
             yield (
                 f"{counted(left_out, 'operation')} of {len(self._all):,} left out: "
-                "the window holds what shows the violation and what lies around it."
+                "the window contains the operations that show the violation, and those near them."
             )
         if not self._shrunk:
             yield "The history was not shrunk to a few operations within the allowed steps."
@@ -150,7 +152,7 @@ class _Drawing:
 
 
 _OUTCOMES = {
-    Outcome.OK: "ok: it took effect between call and return",
+    Outcome.OK: "ok: it took effect between invocation and completion",
     Outcome.INFO: "info: unknown whether it took effect",
     Outcome.FAIL: "fail: it took no effect",
 }
@@ -161,7 +163,7 @@ def _overlap(op: Operation, blocked: Operation) -> bool:
 
 
 def _lanes(operations: Sequence[Operation], bars: Sequence[Bar]) -> tuple[Lane, ...]:
-    """Return one lane for each process: first those with a number, then those with another name, then no process."""
+    """Return one lane for each process: numbers first, then other names. Operations without a process are last."""
     lanes: dict[object, list[Bar]] = {}
     for op, bar in zip(operations, bars, strict=True):
         lanes.setdefault(op.process, []).append(bar)

@@ -27,7 +27,10 @@ _DETAILS: Final = (
 
 
 def operation_label(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> str:
-    """Return a short label: `produce 5 @ 65-69`, `poll 65→74, 8 records`, `commit_txn`."""
+    """Return a short label: `produce 5 @ 65-69`, `poll 65→74, 8 records`, `commit_txn`.
+
+    :param moves: the operation's rows of `positions`.
+    """
     f = str(op["f"])
     if f == "produce":
         sent = [row for row in records if row["direction"] == "send"]
@@ -45,7 +48,7 @@ def operation_label(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> st
 
 
 def operation_details(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> Details:
-    """Return the known columns of an operation, its records and its positions, as names and texts."""
+    """Return pairs of name and text: the known columns of an operation, its records and its positions."""
     return tuple(_operation_details(op, records, moves))
 
 
@@ -67,7 +70,10 @@ def _operation_details(op: Row, records: Sequence[Row], moves: Sequence[Row]) ->
 
 
 def state_label(state: Row) -> str:
-    """Return a short label of a reported state: `e3 end 65`, `e3 ISR 1,2`."""
+    """Return a short label of a reported state: `e3 end 65`, `e3 ISR 1,2`.
+
+    `e3` is the leader epoch. The offset is `end` (high watermark), else `stable` (last stable offset), else `log end`.
+    """
     parts = [] if state["leader_epoch"] is None else [f"e{state['leader_epoch']}"]
     if state["high_watermark"] is not None:
         parts.append(f"end {state['high_watermark']}")
@@ -81,7 +87,7 @@ def state_label(state: Row) -> str:
 
 
 def state_details(state: Row) -> Details:
-    """Return all fields that a node reported, as names and texts."""
+    """Return pairs of name and text: all fields that a node reported."""
     names = (
         ("source", "Request"),
         ("isolation", "Isolation"),

@@ -1,4 +1,4 @@
-"""The part of a partition's log around the evidence, for a picture: values by offset, and what each read returned."""
+"""The part of a partition's log around the evidence, for a picture: values by offset, and the reads that cover them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +13,7 @@ from linearizability.picture.labels import sent_by
 Row = dict[str, Any]
 
 OFFSETS_BESIDE: Final = 8
-"""Number of offsets that are shown on each side of an offset of the evidence."""
+"""Number of offsets that are shown below and above each offset of the evidence."""
 _CENTRES_MAX: Final = 4
 """Maximum number of offsets of the evidence around which the log is shown."""
 ROWS_MAX: Final = 60
@@ -40,7 +40,7 @@ def draw_log(history: History, evidence: Evidence) -> Log | None:
 
 
 def _offsets(history: History, evidence: Evidence) -> set[int]:
-    """Return the offset of the evidence, the offsets of its value, and those beside them."""
+    """Return the offset of the evidence, the offsets of its value, and the offsets beside these."""
     centres = set() if evidence.offset is None else {evidence.offset}
     if evidence.value is not None:
         own = rows.records_near(history, evidence, ())
@@ -53,7 +53,7 @@ def _offsets(history: History, evidence: Evidence) -> set[int]:
 
 
 def _reads(history: History, evidence: Evidence, records: Sequence[Row], positions: Sequence[Row]) -> list[Row]:
-    """Return the reads to show, in their order: those of the evidence, and the ones nearest to them."""
+    """Return at most `READERS_MAX` reads, by op_id: those of the evidence, and those nearest to them."""
     found = [*positions, *records, *rows.partition_rows(history, "records", evidence, evidence.op_ids)]
     op_ids = {row["op_id"] for row in found if row.get("direction") != "send"}
     reads = rows.operations(history, sorted(op_ids))
@@ -67,7 +67,7 @@ def _reads(history: History, evidence: Evidence, records: Sequence[Row], positio
 
 
 def _positions_from_records(history: History, evidence: Evidence, reads: Sequence[Row]) -> list[Row]:
-    """Return a position of each read for a history without positions, from its lowest to its highest record."""
+    """Return the range of offsets of each read's records, as a position; for a history without positions."""
     offsets: dict[int, list[int]] = defaultdict(list)
     for row in rows.partition_rows(history, "records", evidence, [read["op_id"] for read in reads]):
         if row["direction"] == "read" and row["offset"] is not None:
@@ -100,9 +100,9 @@ def _log_rows(
 
 
 def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None, int | None]]:
-    """Return the pairs of offset and value in the records, by offset; values without a known offset come last.
+    """Return the pairs of offset and value in the records, by offset. Values without a known offset are last.
 
-    The offset of the evidence is included even if no record has it.
+    If no record has the offset of the evidence, the pair of this offset and the value of the evidence is added.
     """
     places = {(row["offset"], row["value"]) for row in records if row["offset"] is not None}
     values = {value for _, value in places}

@@ -1,7 +1,7 @@
-"""Rows of a history for a picture of one piece of evidence, read without holding the history in memory.
+"""Rows of a history for a picture of one piece of evidence, read without loading the whole history into memory.
 
-First, the time of every operation, and whether it touches the partition, are read to determine the window. Then all
-columns are read, but only for the operations in the window and for the log around the evidence.
+`outline` reads a few columns of all operations, to select the window. The other functions read all columns, but only
+for the operations in the window, the log around the evidence, and the states of the partition.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,14 +20,14 @@ Row = dict[str, Any]
 Int64s = npt.NDArray[np.int64]
 
 _BESIDE: Final = ("begin_txn", "commit_txn", "abort_txn", "init_producer_id", "subscribe", "assign", "seek")
-"""Operations without a partition that determine what the partition's operations mean."""
+"""Operations that touch no partition, but determine the meaning of the partition's operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The operations from which the window is selected, by invocation.
+    """The operations from which the window is selected, in the order of their invocations.
 
-    `operations` and `origin_ns` are the number and the earliest invocation of all operations of the history.
+    `operations` is the number of all operations of the history, and `origin_ns` is their earliest invocation.
     """
 
     op_ids: Int64s
@@ -36,13 +36,13 @@ class Outline:
     origin_ns: int
 
     def places(self, op_ids: Collection[int]) -> list[int]:
-        """Return the places of some operations, in their order; absent ones are left out."""
+        """Return the indexes of some operations, in the order of `op_ids`. Absent ones are left out."""
         found = (np.flatnonzero(self.op_ids == op_id) for op_id in op_ids)
-        return [int(places[0]) for places in found if places.size]
+        return [int(indexes[0]) for indexes in found if indexes.size]
 
 
 def outline(history: History, evidence: Evidence) -> Outline:
-    """Return the operations from which the window is selected: all operations if the evidence has no topic."""
+    """Return the operations from which the window is selected: if the evidence has no topic, all operations."""
     touching = _touching(history, evidence)
     columns = ["op_id", "invoke_ns", "f", "process", "topic", "partition"]
     kept, operations, origin_ns = [], 0, 2**63 - 1
@@ -75,17 +75,17 @@ def operations(history: History, op_ids: Sequence[int]) -> list[Row]:
 
 
 def partition_rows(history: History, name: str, evidence: Evidence, op_ids: Sequence[int]) -> list[Row]:
-    """Return the rows of `records` or `positions` of some operations in the partition."""
+    """Return the rows of some operations in the partition, from the table `name`: `records` or `positions`."""
     return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _in_partition(table, evidence))))
 
 
 def operation_rows(history: History, name: str, op_ids: Sequence[int]) -> list[Row]:
-    """Return the rows of some operations in all partitions."""
+    """Return the rows of some operations in all partitions, from the table `name`."""
     return list(_rows(history, name, lambda table: _among(table, op_ids)))
 
 
 def records_near(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """Return the partition's records at some offsets, and those with the value of the evidence at any offset."""
+    """Return the partition's records at some offsets, and the records with the value of the evidence at any offset."""
     at = pa.array(sorted(offsets), pa.int64())
 
     def wanted(table: pa.Table) -> pa.ChunkedArray:
@@ -98,7 +98,7 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
 
 
 def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """Return the rows of `positions` in the partition that are reads over at least one of the offsets."""
+    """Return the rows of `positions` for reads in the partition that cover at least one of the offsets."""
     ordered = sorted(offsets)
     begins = [offset for offset in ordered if offset - 1 not in offsets]
     ends = [offset for offset in ordered if offset + 1 not in offsets]

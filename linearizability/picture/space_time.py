@@ -1,8 +1,8 @@
 """Content of a space-time diagram, without its rendering: lanes of nodes and clients, messages, faults, and marks.
 
-The place of an event is its number in the order of the run. So the arrival of a message has a later place than its
-sending, and two events at the same time keep their order. Times are milliseconds since the start of the run. A gap
-shows the number of messages left out.
+The place of an event is its index in the order of the run. Therefore a message arrives at a later place than it is
+sent, and two events at the same time keep their order. Times are milliseconds since the start of the run. A gap in the
+diagram shows the number of messages that were left out.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class MarkKind(StrEnum):
 
     START = "start"
     END = "end"
-    """The node is down from here on."""
+    """End of a node's process."""
     ELECTION = "election"
     TRUNCATION = "truncation"
     NOTE = "note"
@@ -23,8 +23,10 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message between two lanes. `sent_at` and `arrived_at` are places; `arrived_at` is None if it never arrived.
+    """A message between two lanes.
 
+    :param sent_at: the place of its sending.
+    :param arrived_at: the place of its arrival; None if the message never arrived.
     :param text: the API's name.
     """
 
@@ -38,7 +40,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened in a lane, at the place of an event."""
+    """An event in one lane. `at` is its place."""
 
     lane: str
     at: int
@@ -48,10 +50,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of places in which a lane is down or a fault lasts.
+    """A range of places in which a node is down or a fault lasts.
 
     :param lane: the lane; None for the whole cluster.
-    :param end: the place of its end; None if it lasts to the end of the diagram.
+    :param end: the place of the end; None if it is the end of the diagram.
     """
 
     lane: str | None
@@ -62,7 +64,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The time of the event at a place. `left_out` messages before this event are not in the diagram."""
+    """The time of the event at a place. `left_out` is the number of messages left out before this event."""
 
     at_ms: int
     left_out: int = 0

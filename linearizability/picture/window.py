@@ -1,8 +1,9 @@
 """Selection of the operations of a long history that a picture shows.
 
-Operations are numbered by *place*, in the order of invocation. The operations that must be shown may be far apart: a
-write at the beginning and, an hour later, the read that misses it. So the window consists of a stretch around each of
-these operations. All stretches are equally wide, as wide as the limit permits. Stretches that meet become one.
+The *place* of an operation is its index in the order of invocation. The operations that must be shown may be far
+apart: a write at the beginning and, an hour later, the read that misses it. Therefore the window consists of a stretch
+of places around each of these operations. All stretches are equally wide, as wide as the limit permits. Stretches that
+meet become one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +11,12 @@ from itertools import pairwise
 
 
 def around(count: int, focus: Sequence[int], limit: int, beside: Iterable[int] = ()) -> list[int]:
-    """Return at most `limit` places below `count`, ascending: those in focus, then some `beside`, then neighbours.
+    """Return at most `limit` places, ascending: those in `focus`, some of those in `beside`, and neighbours of `focus`.
 
-    If `focus` has more places than the limit, its first ones are returned. If it has fewer, at most a quarter of the
-    remaining number goes to the first places of `beside`.
+    If `focus` has more places than the limit, only its first places are returned. Otherwise at most a quarter of the
+    remaining number are places of `beside`.
+
+    :param count: number of operations: places are below it.
     """
     if count <= limit:
         return list(range(count))
@@ -33,7 +36,7 @@ def gaps(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _widest(count: int, focus: Sequence[int], limit: int) -> int:
-    """Return the greatest width to either side with which the stretches have at most `limit` places, by bisection."""
+    """Return the greatest width, to either side, for which the stretches have at most `limit` places; by bisection."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,9 +1,10 @@
-"""Competition of two searches of one subhistory, which take turns: the first one to finish decides.
+"""Competition of two searches of one subhistory, which take turns: the first search to finish decides.
 
-Neither is always the faster one. The frontier search is fast for long histories, unknown operations and violations; the
-depth-first search is fast for valid histories with many states. The frontier search begins, and runs alone as long as
-it needs only a few steps per event. Most histories are decided in this way. When it needs more steps, it gets one step
-for every `DEPTH_FIRST_SHARE` steps of the depth-first search, which cost about a tenth as much each.
+The frontier search is fast for long histories, unknown operations and violations; the depth-first search is fast for
+valid histories with many states. The frontier search begins. It runs alone while it needs only a few steps per event,
+and most histories are decided in this way. When it needs more, the depth-first search runs, too: `DEPTH_FIRST_SHARE` of
+its steps for each further step of the frontier search. A depth-first step takes about a tenth of the time of a frontier
+step.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from linearizability.search.timeline import Timeline
 
 EASY_STEPS = 200
 EASY_STEPS_PER_EVENT = 3
+"""The frontier search runs alone up to `EASY_STEPS`, and this number of steps for each event that it has processed."""
 DEPTH_FIRST_SHARE = 64
 FIRST_PIECE_STEPS = 128
+"""The number of steps of an engine before the clock is read for the first time."""
 
 
 class EngineName(StrEnum):
@@ -30,18 +33,18 @@ class EngineName(StrEnum):
 
 @dataclass(slots=True)
 class Competitor:
-    """An engine, which is started at its first turn, and its progress."""
+    """One of the searches: its engine, which is created at its first turn, and its progress."""
 
     name: EngineName
     progress: Progress
     engine: Engine | None = None
     gave_up: bool = False
     piece_steps: int = FIRST_PIECE_STEPS
-    """The number of steps before the clock is read."""
+    """The number of steps in one turn, after which the clock is read."""
 
     @property
     def easy_steps(self) -> int:
-        """The number of steps that an easy search would have used for the events done so far."""
+        """The maximum number of steps that the frontier search may have used to run alone."""
         return EASY_STEPS + EASY_STEPS_PER_EVENT * self.progress.events_done
 
 
@@ -57,17 +60,17 @@ class Competition:
 
     @property
     def steps(self) -> int:
-        """Steps of all engines so far."""
+        """The number of steps of all engines so far."""
         return sum([competitor.progress.steps for competitor in self.competitors])
 
     @property
     def held_bytes(self) -> int:
-        """Memory in use now, by estimate."""
+        """Estimated memory of all engines now."""
         return sum([competitor.progress.held_bytes for competitor in self.competitors])
 
     @property
     def peak_bytes(self) -> int:
-        """The sum of the engines' peaks, which may have been at different times."""
+        """The sum of the peaks of the engines' estimated memory. The peaks may be at different times."""
         return sum([competitor.progress.peak_bytes for competitor in self.competitors])
 
     @property
@@ -76,7 +79,10 @@ class Competition:
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Competitor:
-        """Run some steps of the competitor whose turn it is and return it. Set `finding` if its engine has finished."""
+        """Run at most `steps` steps of the competitor whose turn it is; return the competitor.
+
+        Set `finding` and `winner` if its engine has finished.
+        """
         competitor, most_steps = self._next()
         if competitor.engine is None:
             competitor.engine = self._start(competitor)
@@ -90,7 +96,7 @@ class Competition:
         return competitor
 
     def release(self) -> None:
-        """Release the memory of the engines."""
+        """End all engines, and release their memory."""
         for competitor in self.competitors:
             self._give_up(competitor)
 
@@ -102,16 +108,16 @@ class Competition:
         return [competitor for competitor in self.competitors if not competitor.gave_up]
 
     def _next(self) -> tuple[Competitor, int]:
-        """Return the competitor whose turn it is, and its maximum number of steps."""
+        """Return the competitor whose turn it is, and the maximum number of its steps in this turn."""
         running = self._running()
         first = running[0]
         if len(running) == 1:
             return first, first.piece_steps
-        easy = first.easy_steps - first.progress.steps
-        if easy > 0:
-            return first, easy
+        easy_left = first.easy_steps - first.progress.steps
+        if easy_left > 0:
+            return first, easy_left
         other = running[1]
-        if -easy * DEPTH_FIRST_SHARE < other.progress.steps:
+        if -easy_left * DEPTH_FIRST_SHARE < other.progress.steps:
             return first, max(FIRST_PIECE_STEPS, other.piece_steps // DEPTH_FIRST_SHARE)
         return other, other.piece_steps
 

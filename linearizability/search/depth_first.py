@@ -1,18 +1,20 @@
 """Depth-first search: place operations one after the other, backtrack where nothing fits, try no configuration twice.
 
-The *barrier* is the operation that completes first among those that are not placed. An operation that was invoked after
-the barrier completed cannot come before it, so only the others may be placed next. Of these, the one invoked last is
-tried first: on real logs this finds an order several times faster than the opposite. When nothing is left to try, the
-search backtracks. For a valid history, it finds an order almost directly and builds few states; otherwise it has to try
-everything.
+The *barrier* is the operation that completes first among those that are not placed. Only operations that were invoked
+before the barrier completed may be placed next. Of these, the operation that was invoked last is tried first: on real
+logs this finds an order several times faster than the opposite. When no operation is left to try, the search
+backtracks. For a valid history, it finds an order almost directly, and builds few states. Otherwise it must try every
+configuration.
 
-Visited configurations are remembered. A configuration is small: the number of the barrier represents all operations
-placed before it, so only operations near it need a bit, in a ring as wide as the history's longest overlap. The bits of
-unknown operations are above the ring. Pure operations are placed as soon as they are possible, before any other is
-tried. Unknown operations are optional; identical ones are placed in the order of their invocations. For a
-nondeterministic model, a state of the search is the set of states in which the model may be.
+Visited configurations are stored. A configuration is small: the index of the barrier represents all operations that
+complete before the barrier, because they are placed. Only later operations need a bit, in a ring as wide as the longest
+overlap in the history. The bits of unknown operations are above the ring.
 
-The search is that of J. Wing and C. Gong (1993), with the memory that G. Lowe added to it (2017).
+Pure operations are placed as soon as they are possible, before any other operation is tried. Unknown operations are
+optional; identical unknown operations are placed in the order of their invocations. For a nondeterministic model, a
+state of the search is the set of all possible states of the model.
+
+The search is that of J. Wing and C. Gong (1993), with the stored configurations that G. Lowe added (2017).
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -24,7 +26,7 @@ from linearizability.search.timeline import Timeline
 from linearizability.search.weight import Weight
 
 ENTRY_BYTES = 190
-"""Estimated memory of one remembered configuration: a tuple, its entry in the set, and an int of several words."""
+"""Estimated memory of one stored configuration: a tuple, its entry in the set, and an int of several words."""
 NO_STATE = Rejected()
 Step = Callable[[Any, Any, Any], Any]
 
@@ -43,7 +45,7 @@ class DepthFirstSearch:
     def run(self) -> Generator[None, None, SearchResult]:  # noqa: C901, PLR0912, PLR0915
         """Search, yielding whenever the allowance is spent.
 
-        One long function, because most of the search's time is spent here: a call for each step would double it.
+        One long function, because the search spends most of its time here: a call for each step would double that time.
         """
         model, progress, bits, admitted = self._model, self._progress, self._bits, self._admitted
         states = model.first_states()
@@ -52,7 +54,7 @@ class DepthFirstSearch:
         classes = self._timeline.classes
         inputs = [kind.input for kind in classes]
         outputs = [kind.output for kind in classes]
-        # A pure operation leaves a state as it is, but may narrow a set of them.
+        # A pure operation changes no state, but may be possible in only some of a set of states.
         is_pure = [kind.pure and not model.nondeterministic for kind in classes]
         twins = self._timeline.twins
         earlier = [bits[twins[number]] if twins.get(number, -1) >= 0 else 0 for number in range(len(classes))]
@@ -121,7 +123,7 @@ class DepthFirstSearch:
                         untried, placed, state, barrier, choices, reads = stack.pop()
                         continue
                     break
-                # Tested here first, since a call would cost more than the rest of the step.
+                # `check_states` is called only for these results: a call in each step would double the step's time.
                 if after is Rejected or (after.__class__ is tuple and len(after) == 2 and after[0] is False):
                     model.check_states(state, inputs[number], outputs[number], after)
                 if known >= weight.look_at:
@@ -144,10 +146,10 @@ class DepthFirstSearch:
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
-    """Return the operations in the order of their completions, and lists of operations by their invocation.
+    """Return the operations in the order of their completions, and for each the operations that it admits.
 
-    Each completion has the list of the operations that were invoked since the previous completion. The last list has
-    the operations that were invoked after all completions.
+    A completion admits the operations that were invoked between the previous completion and itself. One more list at
+    the end contains the operations that were invoked after the last completion.
     """
     completing: list[int] = []
     admitted: list[list[int]] = [[]]
@@ -161,17 +163,17 @@ def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
 
 
 def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) -> tuple[list[int], int]:
-    """Return a bit for each operation, and the lowest bit of the barrier's number above the ring.
+    """Return a bit for each operation, and the lowest bit of the barrier's index, which is above the ring.
 
     Of the operations that complete, the nth in the order of invocation has the bit n modulo the ring's width. From the
     time when it may be placed until the barrier passes it, no other operation needs that bit.
     """
-    passed_by = {number: place for place, number in enumerate(completing)}
-    ordered = [number for number in range(len(timeline.classes)) if number in passed_by]
-    rank = {number: place for place, number in enumerate(ordered)}
+    completed = set(completing)
+    ordered = [number for number in range(len(timeline.classes)) if number in completed]
+    rank = {number: index for index, number in enumerate(ordered)}
     width, waiting, invoked, lowest = 1, set[int](), 0, 0
-    for place, number in enumerate(completing):
-        here = [rank[other] for other in admitted[place] if other in rank]
+    for index, number in enumerate(completing):
+        here = [rank[other] for other in admitted[index] if other in rank]
         waiting.update(here)
         invoked = max([invoked, *here])
         while lowest not in waiting and lowest < invoked:
@@ -180,15 +182,15 @@ def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) 
         waiting.discard(rank[number])
     above = width + len(completing).bit_length()
     bits = [0] * len(timeline.classes)
-    for number, place in rank.items():
-        bits[number] = 1 << place % width
-    for place, number in enumerate(timeline.twins):
-        bits[number] = 1 << above + place
+    for number, index in rank.items():
+        bits[number] = 1 << index % width
+    for index, number in enumerate(timeline.twins):
+        bits[number] = 1 << above + index
     return bits, 1 << width
 
 
 def _step_of_sets(model: Model, progress: Progress) -> Step:
-    """Return a step over a set of states. A large set counts as many steps, so that the search yields in time."""
+    """Return a step over a set of states. It counts as one step for each state, so that the search yields in time."""
 
     def step(states: Any, given: Any, output: Any) -> Any:
         progress.allowance -= len(states) - 1

@@ -1,7 +1,7 @@
-"""Search engine: a generator that works until its allowance is used up, yields, and is resumed.
+"""Interface of a search: a generator that yields when its allowance of steps is used up, and can be resumed.
 
-`engine.send(None)` starts it; it yields when `progress.steps` exceeds `progress.allowance`, and ends by returning a
-`SearchResult`. A step is one attempt to place one operation in one configuration.
+`next(engine)` starts or resumes the search. It yields when `progress.steps` exceeds `progress.allowance`, and returns a
+`SearchResult` at its end. A step is one attempt to place one operation in one configuration.
 """
 
 from collections.abc import Generator
@@ -13,7 +13,7 @@ Path = tuple[int, ...]
 
 @dataclass(slots=True)
 class Progress:
-    """The steps and memory that an engine has used, updated whenever it yields or ends."""
+    """The steps and memory that an engine has used. The engine updates them whenever it yields or ends."""
 
     allowance: int = 0
     """The number of steps above which the engine yields."""
@@ -24,7 +24,7 @@ class Progress:
     """The number of events that the frontier search has processed. Other searches do not set it."""
 
     def hold(self, held_bytes: int) -> None:
-        """Note the memory that is in use now, by estimate."""
+        """Record the estimated memory in use now, and its peak."""
         self.held_bytes = held_bytes
         self.peak_bytes = max(self.peak_bytes, held_bytes)
 

@@ -10,11 +10,11 @@ Three rules keep the set of configurations small, and none of them changes the v
 
 * When a configuration is extended, every pure operation that its state allows is placed in it at once: it does not
   change the state, so it does not restrict later operations.
-* An unknown operation is optional. Identical ones are used in the order of their invocations, and one that would not
-  change the state is not used.
-* If two configurations differ only in the sets of unknown operations used, and one set contains the other, only the
-  configuration with the smaller set is kept. Configurations are extended in the order of the size of this set, so the
-  configuration with the larger set is never extended.
+* An unknown operation is optional. Identical unknown operations are used in the order of their invocations. An unknown
+  operation that would not change the state is not used.
+* If two configurations differ only in the sets of used unknown operations, and one set contains the other, only the
+  configuration with the smaller set is kept. Configurations with smaller sets are extended first, so that the one with
+  the larger set is never extended.
 
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
@@ -28,7 +28,7 @@ from linearizability.search.timeline import Timeline
 
 STATE_MASK = (1 << STATE_BITS) - 1
 BITS_MAX = 600
-"""The bits of completed operations are not used again; above this number the bits of open ones are renumbered."""
+"""Maximum number of bits for operations, since bits are not reused. Above it, open operations get new, lower bits."""
 ENTRY_BYTES = 250
 """Estimated memory of one configuration: an int of several words, a dictionary entry, and the list of unknown sets."""
 
@@ -41,15 +41,16 @@ Frontier = dict[int, list[int]]
 """Maps each configuration to the smallest sets of unknown operations that lead to it. The key is one int: the lowest
 `STATE_BITS` bits are the number of the state, and above them each placed operation has one bit."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
-"""Maps each configuration and its set of unknown operations to its predecessor and the operations placed after that."""
+"""Maps each pair of a configuration and its set of unknown operations to the preceding pair, and to the operations that
+were placed from the preceding configuration to this one."""
 
 
 class FrontierSearch:
     """The search of one timeline. With a `trail`, paths can be reconstructed afterwards, at the cost of memory.
 
-    With a trail, configurations keep the bits of operations that have completed since the trail began, so they become
-    larger with every operation. In a long history, the trail therefore begins late: at the event with the index
-    `trail_from`. Each path then begins with one of the configurations before that event.
+    With a trail, configurations keep the bits of all operations that have completed since the trail began. Therefore
+    they become larger with every operation. In a long history the trail begins late, at the event with the index
+    `trail_from`; each path then begins with one of the configurations before that event.
     """
 
     def __init__(
@@ -291,7 +292,7 @@ class FrontierSearch:
         self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
 
     def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
-        """Record the path by which a configuration is first reached. The pure operations are its last ones."""
+        """Record how a configuration is first reached from `key`: by the operations in `path`, then by pure ones."""
         trail = self._trail
         if trail is None or (reached, using) in trail or (reached, using) == (key, used):
             return
@@ -319,7 +320,7 @@ def _add(frontier: Frontier, key: int, used: int) -> None:
 
 
 def _merge_optional(without: Frontier, placed: Frontier, own: int) -> Frontier:
-    """Merge the configurations without and with an optional operation; its bit `own` is then set in all of them."""
+    """Merge the configurations without and with an optional operation. Set its bit `own` in all of them."""
     merged: Frontier = {}
     for frontier in (without, placed):
         for key, sets in frontier.items():

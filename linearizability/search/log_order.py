@@ -1,14 +1,17 @@
 """Order check of one partition's log: exact, from its columns, in the time to sort them.
 
-Records have offsets, so the order in which they were appended is known, and only the times must be consistent with
-it. The model: a record is appended at an offset that the log selects, above all offsets in use (there may be gaps:
-transaction markers, compacted records). A fetch from `before` to `after` returns every record in this range, at its
-offset, and no other. When it takes effect, all offsets below its watermark, below its `after`, and up to its last
-record are in use: no record can be appended there later. The records of one produce are appended one by one, because a
-client may send them in several batches.
+The offsets of records show the order in which they were appended. Only the times must be consistent with this order.
+The model:
+
+- A record is appended at an offset that the log selects, above all offsets in use. There may be gaps (transaction
+  markers, compacted records).
+- A fetch from `before` to `after` returns every record in this range, at its offset, and no other record. When the
+  fetch takes effect, all offsets below its watermark, below its `after`, and up to its last record are in use: no
+  record can be appended there later.
+- The records of one produce are appended one by one, because a client may send them in several batches.
 
 With `linearizable`, a fetch must show the end of the log: when it takes effect, no offset at or above its watermark is
-in use. Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
+in use. This is an option, because Kafka promises it only for one leader, not across a change of leaders.
 
 Records of a transaction are marked `may_abort` unless its commit is known. A `committed_only` fetch may pass such
 records without returning them. Whether it returned aborted records is not checked.
@@ -59,9 +62,10 @@ class SendColumns:
 
 @dataclass(frozen=True, slots=True)
 class FetchColumns:
-    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET if unknown.
+    """A row per fetch that is ok.
 
-    If `committed_only` is None, it is false for all fetches.
+    `before` and `after` are the consumer's positions before and after the fetch, `watermark` is the high watermark in
+    its response; UNKNOWN_OFFSET if unknown. If `committed_only` is None, it is false for all fetches.
     """
 
     invoke_ns: Ints
@@ -74,7 +78,7 @@ class FetchColumns:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumns:
-    """A row per record that a fetch returned: the row of the fetch, ascending, and the record."""
+    """A row per record that a fetch returned, ascending by `fetch`, the row of the fetch in `FetchColumns`."""
 
     fetch: npt.NDArray[np.int64]
     offset: Ints
@@ -85,7 +89,8 @@ class ReadColumns:
 class LogConflict:
     """Reason why no order exists: up to three sends and fetches that exclude each other, the offset, and a sentence.
 
-    The sentence has placeholders for the sends and fetches (`{sends[0]}`), so that op_ids can replace the row numbers.
+    `sends` and `fetches` are rows. The sentence has placeholders for them (`{sends[0]}`), so that op_ids can be shown
+    instead.
     """
 
     sends: tuple[int, ...]
@@ -102,10 +107,10 @@ class LogConflict:
 def find_log_conflict(
     sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, *, linearizable: bool = False
 ) -> LogConflict | None:
-    """Return a conflict of a partition's history, None if it is linearizable.
+    """Return a conflict of a partition's history; None if the history is linearizable.
 
     Raises HistoryError for a value that is sent twice, a completion before its invocation, or an invalid offset. The
-    message has the rows.
+    message names the rows.
     """
     _check_offsets("send", sends.offset, UNKNOWN_OFFSET)
     for bounds in (fetches.before, fetches.after, fetches.watermark):
@@ -126,16 +131,16 @@ class _Log:
 
     def __init__(self, sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> None:
         self.sends, self.fetches, self.reads, self.sender = sends, fetches, reads, sender
-        place = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)
-        place[sender] = reads.offset
-        known = np.flatnonzero(place != UNKNOWN_OFFSET)
-        self.row = known[_order(place[known])]
+        offsets = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)
+        offsets[sender] = reads.offset
+        known = np.flatnonzero(offsets != UNKNOWN_OFFSET)
+        self.row = known[_order(offsets[known])]
         """The row in `sends` of each known record."""
-        self.offset = place[self.row]
+        self.offset = offsets[self.row]
         self.invoke_ns = sends.invoke_ns[self.row]
         self.complete_ns = np.where(sends.ending[self.row] == Ending.OK, sends.complete_ns[self.row], NEVER)
         self.taken = np.maximum(fetches.after, fetches.watermark)
-        """Per fetch, the offset below which all offsets are in use."""
+        """For each fetch, the offset below which all offsets are in use when the fetch takes effect."""
         last = np.flatnonzero(np.diff(reads.fetch, append=-1))  # offsets ascend within a fetch
         self.taken[reads.fetch[last]] = np.maximum(self.taken[reads.fetch[last]], reads.offset[last] + 1)
 
@@ -148,7 +153,7 @@ def _order(numbers: Ints) -> npt.NDArray[np.intp]:
 
 
 def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
-    """Return the send of each read's value, -1 if there is none."""
+    """Return the row of the send of each read's value; -1 if there is none."""
     order = _order(sends.value)
     values = sends.value[order]
     same = np.flatnonzero(values[1:] == values[:-1])
@@ -157,8 +162,8 @@ def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
         raise HistoryError(f"sends {first} and {second} both have value {values[same[0]]}")
     if not len(values):
         return np.full(len(reads.value), -1)
-    place = np.minimum(np.searchsorted(values, reads.value), len(values) - 1)
-    return np.where(values[place] == reads.value, order[place], -1)
+    index = np.minimum(np.searchsorted(values, reads.value), len(values) - 1)
+    return np.where(values[index] == reads.value, order[index], -1)
 
 
 def _unsent(sends: SendColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
@@ -234,7 +239,10 @@ def _passed_over(log: _Log) -> LogConflict | None:
 
 
 def _lacking(log: _Log, wanted: Bools) -> Bools:
-    """Whether each fetch returned fewer of the wanted records than it passed; `wanted` by rows of the sends."""
+    """Whether each fetch returned fewer of the wanted records than it passed.
+
+    :param wanted: for each row of the sends, whether its record is wanted.
+    """
     fetches = log.fetches
     ranged = (fetches.before != UNKNOWN_OFFSET) & (fetches.after != UNKNOWN_OFFSET)
     below = np.append(0, np.cumsum(wanted[log.row]))
@@ -245,7 +253,7 @@ def _lacking(log: _Log, wanted: Bools) -> Bools:
 
 
 def _too_early(log: _Log) -> LogConflict | None:
-    """Return a conflict: a send or fetch that ended before the send of a lower record began."""
+    """Return a conflict: a send or fetch that completed before the send of a record at a lower offset was invoked."""
     latest = np.append(_ALWAYS, np.maximum.accumulate(log.invoke_ns))
     early = np.flatnonzero(log.complete_ns < latest[:-1])
     if len(early):
@@ -253,8 +261,8 @@ def _too_early(log: _Log) -> LogConflict | None:
         below = int(np.argmax(log.invoke_ns[:at]))
         rows = (int(log.row[below]), int(log.row[at]))
         text = (
-            f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, but stands above it, at offset"
-            f" {log.offset[at]} instead of below {log.offset[below]}"
+            f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, but has the higher offset: "
+            f"{log.offset[at]}, not below {log.offset[below]}"
         )
         return LogConflict(rows, (), int(log.offset[at]), text)
     fetches, taken = log.fetches, log.taken
@@ -265,43 +273,44 @@ def _too_early(log: _Log) -> LogConflict | None:
     fetch = int(early[0])
     at = int(np.argmax(log.invoke_ns[: below_it[fetch]]))
     send = int(log.row[at])
-    before = f"before send {{sends[0]}}, of offset {log.offset[at]}, began"
-    text = f"fetch {{fetches[0]}} saw offsets up to {taken[fetch]} in use {before}"
+    before = f"before send {{sends[0]}}, of offset {log.offset[at]}, was invoked"
+    text = f"fetch {{fetches[0]}} showed the offsets below {taken[fetch]} in use {before}"
     return LogConflict((send,), (fetch,), int(log.offset[at]), text)
 
 
 def _stale(log: _Log) -> LogConflict | None:
-    """Return a conflict: a fetch that began after an offset at or above its watermark was in use."""
+    """Return a conflict: a fetch that was invoked after an offset at or above its watermark was in use."""
     fetches = log.fetches
     known = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
-    # A fetch stands before the record at its watermark, and after the one below.
-    place = np.concatenate([log.offset, fetches.watermark[known]])
-    order = _order(place)
+    # The order of the log: a fetch comes before the record at its watermark, and after the record below.
+    offsets = np.concatenate([log.offset, fetches.watermark[known]])
+    order = _order(offsets)
     invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[known]])
     begun = np.append(_ALWAYS, np.maximum.accumulate(invoke_ns[order]))
 
-    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], log.offset, side="right")])
+    early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(offsets[order], log.offset, side="right")])
     if len(early):
         row, offset = int(log.row[early[0]]), int(log.offset[early[0]])
         stale = _last_begun_below(fetches, offset)
         return LogConflict((row,), (stale,), offset, _behind(fetches, stale, f"send {{sends[0]}}, of offset {offset},"))
-    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(place[order], log.taken)])
+    early = np.flatnonzero(fetches.complete_ns < begun[np.searchsorted(offsets[order], log.taken)])
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
-        what = f"fetch {{fetches[1]}}, which saw offset {offset} in use,"
+        what = f"fetch {{fetches[1]}}, which showed offset {offset} in use,"
         return LogConflict((), (stale, row), offset, _behind(fetches, stale, what))
     return None
 
 
 def _last_begun_below(fetches: FetchColumns, offset: int) -> int:
-    """Return the fetch that began last among those with a watermark not above an offset."""
+    """Return the fetch that was invoked last among those whose watermark is not above an offset."""
     below = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.watermark <= offset))
     return int(below[np.argmax(fetches.invoke_ns[below])])
 
 
 def _behind(fetches: FetchColumns, stale: int, what: str) -> str:
-    return f"fetch {{fetches[0]}} showed a watermark of {fetches.watermark[stale]}, but began after {what} had ended"
+    watermark = fetches.watermark[stale]
+    return f"fetch {{fetches[0]}} showed a watermark of {watermark}, but was invoked after {what} had completed"
 
 
 def _bad_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:

@@ -1,13 +1,13 @@
 """Shrinking of a violation to operations that suffice to show that no order exists.
 
-If a write were simply removed, every read of its value would be a violation, which shows nothing. So an operation is
-first made *optional*: it may have taken effect between its invocation and completion, or not at all. It is removed only
-if the history is still a violation. (A pure operation does not affect others, and is removed at once.) So the result is
-a violation regardless of the removed operations.
+If a write were simply removed, every read of its value would be a violation that shows nothing. Therefore an operation
+is first made *optional*: it may have taken effect between its invocation and completion, or not at all. If the history
+is still a violation, the operation is removed. (A pure operation does not affect other operations, and is removed
+without this.) The remaining operations are a violation whether or not the removed operations took effect.
 
-Making an operation optional never excludes an order. So an operation that was needed in one attempt is needed in every
-later attempt, in which more operations are optional. The search tries halves, quarters and so on. After one pass over
-single operations, only needed ones are left.
+An optional operation permits every order that it permitted before. Therefore an operation that is needed in one trial
+is needed in every later trial, in which more operations are optional. Trials remove a half of the operations, then
+quarters and so on. After one pass over single operations, each of those that are left is needed.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,12 @@ from linearizability.search.frontier import FrontierSearch
 from linearizability.search.timeline import Timeline
 
 TRIAL_STEPS_MAX = 50_000
+"""Maximum number of steps of the search in one trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The operations that suffice, by number. `minimal` is true if the budget sufficed to show that each is needed."""
+    """The numbers of the operations that suffice. `minimal` is true if each was shown to be needed."""
 
     operations: tuple[int, ...]
     minimal: bool
@@ -29,11 +30,11 @@ class Shrunk:
 
 
 class _Undecided(Exception):  # noqa: N818  it ends one trial and is not an error
-    """Signal that a trial used up its steps."""
+    """Signal that a trial has used up its steps."""
 
 
 def shrink(timeline: Timeline, blocked: int, steps: int) -> Shrunk:
-    """Return the smallest violation up to the completion of `blocked` that is found within `steps` steps."""
+    """Return the smallest violation up to the completion of operation `blocked` that `steps` steps find."""
     return _Shrinker(timeline, blocked, steps).run()
 
 
@@ -50,18 +51,18 @@ class _Shrinker:
         minimal = True
         size = max(1, len(kept) // 2)
         while True:
-            place = 0
-            while place < len(kept):
+            index = 0
+            while index < len(kept):
                 if self._steps >= self._most_steps:
                     return Shrunk(tuple(sorted([*kept, self._blocked])), minimal=False, steps=self._steps)
-                rest = kept[:place] + kept[place + size :]
+                rest = kept[:index] + kept[index + size :]
                 try:
                     if self._fails(rest):
                         kept = rest
                         continue
                 except _Undecided:
                     minimal = minimal and size > 1
-                place += size
+                index += size
             if size == 1:
                 break
             size = max(1, size // 2)
@@ -84,7 +85,7 @@ class _Shrinker:
         raise _Undecided
 
     def _relaxed(self, kept: set[int]) -> Timeline:
-        """Return the timeline up to `blocked`, in which operations outside `kept` are left out (pure) or optional."""
+        """Return the timeline up to `blocked`. Pure operations outside `kept` are left out; the rest are optional."""
         timeline, classes = self._timeline, self._timeline.classes
         events = [
             event

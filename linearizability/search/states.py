@@ -1,4 +1,4 @@
-"""Numbered states, so that a search compares and stores small ints; and an estimate of their memory."""
+"""States of a model by number, so that a search compares and stores small ints, and an estimate of their memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from linearizability.model import Model, ModelError, Rejected, State
 from linearizability.search.weight import Weight
 
 STATE_BITS = 32
-"""The number of bits of a state's number: enough for more states than fit in memory."""
+"""Size of a state's number in bits. Memory cannot hold more states than that."""
 ENTRY_BYTES = 120
 """Estimated memory of one state besides its value: its entries in the list and the dictionary, and its number."""
 
 
 @dataclass(slots=True)
 class OperationClass:
-    """Operations of one timeline that differ only in their times."""
+    """Operations of one timeline with the same input and output."""
 
     input: Any
     output: Any
     pure: bool
     moves: dict[int, tuple[int, ...]]
-    """The numbers of the next states by the number of a state, as far as they were needed."""
+    """Cache: the numbers of the next states, by the number of a state."""
     latest_unknown: int = -1
     """The number of the latest unknown operation of this class; -1 if there is none."""
 
 
 class States:
-    """Every state of a timeline that was reached, each once, numbered from 0."""
+    """The states that a search of one timeline has reached, numbered from 0."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -37,7 +37,7 @@ class States:
         self.first = self.numbers(model.first_states())
 
     def numbers(self, states: tuple[State, ...]) -> tuple[int, ...]:
-        """Return the numbers of some states; new states get new numbers."""
+        """Return the numbers of some states. New states are added."""
         return tuple([self._number(state) for state in states])
 
     def _number(self, state: State) -> int:
@@ -47,7 +47,11 @@ class States:
         return number
 
     def possible(self, kinds: Iterable[tuple[int, OperationClass]], number: int) -> int:
-        """Return the bits of those pure operations that are possible in a state."""
+        """Return the bits of the pure operations that are possible in a state.
+
+        :param kinds: bit and class of each operation.
+        :param number: the state's number.
+        """
         model, state = self.model, self.states[number]
         if model.nondeterministic:
             return sum([bit for bit, kind in kinds if model.next_states(state, kind.input, kind.output, pure=True)])
@@ -68,7 +72,10 @@ class States:
         return bits
 
     def move(self, kind: OperationClass, number: int) -> tuple[int, ...]:
-        """Return the numbers of the states after an operation that is not pure, and cache them in its class."""
+        """Return the numbers of the next states after an operation that is not pure, and cache them in its class.
+
+        :param number: the number of the state before the operation.
+        """
         model, state = self.model, self.states[number]
         before = len(self.states)
         try:
@@ -87,12 +94,12 @@ class States:
         return moves
 
     def _look_at_new(self, first: int, before: State, kind: OperationClass) -> None:
-        for place in range(first, len(self.states)):
-            after = self.states[place]
+        for number in range(first, len(self.states)):
+            after = self.states[number]
             self.model.check_states(before, kind.input, kind.output, after)
-            if place >= self._weight.look_at:
-                self._weight.look(place, after, before, kind.input, kind.output)
+            if number >= self._weight.look_at:
+                self._weight.look(number, after, before, kind.input, kind.output)
 
     def bytes(self) -> int:
-        """Return the approximate size of the states."""
+        """Return the estimated memory of the states."""
         return len(self.states) * ENTRY_BYTES + self._weight.bytes(len(self.states))

@@ -1,8 +1,9 @@
-"""Preparation of a history for a search: one timeline per subhistory; invalid histories are rejected.
+"""Preparation of a history for a search: one timeline per subhistory. Invalid histories are rejected.
 
-Operations get small numbers in the order of their invocations. A timeline lists `i` where operation i was invoked and
-`~i` where it completed. Failed operations are left out, and so are those that are pure and unknown: neither can make a
-difference. An info operation has no completion.
+Operations have small numbers in the order of their invocations. The events of a timeline are numbers, too: `i` where
+operation i was invoked, and `~i` where it completed. An info operation is unknown and has no completion. Two kinds of
+operations are left out, because they cannot affect the verdict: failed operations, and unknown operations that are
+pure.
 """
 
 from collections import deque
@@ -19,16 +20,22 @@ from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outc
 from linearizability.search.states import OperationClass, States
 
 STATES_KEPT_MAX = 1_000
+"""Maximum number of numbered states that a timeline keeps after a search."""
 Kind = TypeVar("Kind", bound=StrEnum)
 INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
 
 
 @dataclass(slots=True)
 class Timeline:
-    """One subhistory: its events, and for each operation its class and its number in the whole history.
+    """One subhistory.
 
-    `twins` has, for each unknown operation, the identical one before it, or -1: they are used in that order. `optional`
-    operations need not take effect: the unknown ones or, in a relaxed timeline, those that the shrinker makes optional.
+    :param classes: class of each operation.
+    :param origins: number of each operation in the whole history.
+    :param twins: for each unknown operation, the identical unknown operation before it, or -1. Identical operations are
+        used in this order.
+    :param optional: operations that need not take effect: the unknown operations or, in a relaxed timeline, those that
+        the shrinker makes optional.
+    :param known: the classes by input and output.
     """
 
     key: Hashable
@@ -41,7 +48,7 @@ class Timeline:
     known: dict[tuple[Any, Any], OperationClass] = field(default_factory=dict)
 
     def release_states(self) -> None:
-        """Release the states that a search has numbered, if they are many; a later search numbers them again."""
+        """Release the states that a search has numbered, if there are many. A later search numbers them again."""
         if len(self.states.states) > STATES_KEPT_MAX:
             self.states = States(self.states.model)
             for kind in self.classes:
@@ -52,7 +59,7 @@ class Timeline:
         return Timeline(self.key, self.states, events, self.classes, self.origins, self.twins, optional)
 
     def add_unknown(self, number: int) -> None:
-        """Add an operation to the unknown ones; it must be the latest operation so far."""
+        """Add the latest operation so far to the unknown operations."""
         kind = self.classes[number]
         self.twins[number], kind.latest_unknown = kind.latest_unknown, number
         self.optional.add(number)
@@ -62,7 +69,7 @@ class Timeline:
 class _Raw:
     """The whole history by operation number: inputs, outputs, and the order of events, encoded as in a timeline.
 
-    `outputs` has the ok operations, `failed` the failed ones; the others are unknown.
+    `outputs` contains the ok operations, `failed` the failed ones. All other operations are unknown.
     """
 
     order: list[int] = field(default_factory=list)
@@ -90,26 +97,26 @@ class Prepared:
         """Return one of `operations`, without building all of them."""
         if not self._events:
             return self._operations[number]
-        begins = (place for place, event in enumerate(self._events) if event.kind is INVOKE)
+        begins = (index for index, event in enumerate(self._events) if event.kind is INVOKE)
         begin = next(islice(begins, number, None))
         op_id = self._events[begin].op_id
-        ends = (place for place, event in enumerate(self._events) if event.kind is not INVOKE and event.op_id == op_id)
+        ends = (index for index, event in enumerate(self._events) if event.kind is not INVOKE and event.op_id == op_id)
         return _operation_of(self._events, begin, next(ends, None))
 
     @cached_property
     def operations(self) -> Sequence[Operation]:
-        """All operations by number, as given or built from their events. Events without times get their index as time.
+        """All operations by number, as given or built from their events, with those that the timelines leave out.
 
-        Operations that make no difference are included.
+        If an event has no time, its index is used as its time.
         """
         return _operations_of(self._events) if self._events else self._operations
 
 
 def _operations_of(events: Sequence[Event]) -> list[Operation]:
-    ends = {event.op_id: place for place, event in enumerate(events) if event.kind is not INVOKE}
+    ends = {event.op_id: index for index, event in enumerate(events) if event.kind is not INVOKE}
     return [
-        _operation_of(events, place, ends.get(event.op_id))
-        for place, event in enumerate(events)
+        _operation_of(events, index, ends.get(event.op_id))
+        for index, event in enumerate(events)
         if event.kind is INVOKE
     ]
 
@@ -185,8 +192,8 @@ def _validated_events(rows: Sequence[Any]) -> Sequence[Event]:
     """Return the events, with kinds converted to `EventKind`. Raises HistoryError for an invalid event."""
     foreign = {*map(type, rows)} - {Event}
     if foreign:
-        place = next(place for place, row in enumerate(rows) if type(row) in foreign)
-        raise HistoryError(f"line {place}: {rows[place]!r} is not an Event; all rows must be operations, or all events")
+        index = next(index for index, row in enumerate(rows) if type(row) in foreign)
+        raise HistoryError(f"row {index}: {rows[index]!r} is not an Event; all rows must be operations, or all events")
     events: Sequence[Event] = rows
     _check_hashable(events)
     if {type(event.kind) for event in events} != {EventKind}:
@@ -208,9 +215,9 @@ def _validated_operations(rows: Sequence[Any]) -> Sequence[Operation]:
     """Return the operations, with outcomes converted to `Outcome`. Raises HistoryError for an invalid operation."""
     foreign = {*map(type, rows)} - {Operation}
     if foreign:
-        number = next(number for number, row in enumerate(rows) if type(row) in foreign)
-        what = f"{rows[number]!r} is not an Operation; all rows must be operations, or all events"
-        raise HistoryError(f"row {number}: {what}")
+        index = next(index for index, row in enumerate(rows) if type(row) in foreign)
+        what = f"{rows[index]!r} is not an Operation; all rows must be operations, or all events"
+        raise HistoryError(f"row {index}: {what}")
     operations: Sequence[Operation] = rows
     _check_hashable(operations)
     if {type(operation.outcome) for operation in operations} - {Outcome}:
@@ -229,8 +236,8 @@ def _check_hashable(rows: Sequence[Operation] | Sequence[Event]) -> None:
         try:
             deque(map(hash, map(of, rows)), maxlen=0)
         except TypeError:
-            place, value = next((place, of(row)) for place, row in enumerate(rows) if not _is_hashable(of(row)))
-            raise HistoryError(f"row {place}: its {name} {value!r} is not hashable") from None
+            index, value = next((index, of(row)) for index, row in enumerate(rows) if not _is_hashable(of(row)))
+            raise HistoryError(f"row {index}: its {name} {value!r} is not hashable") from None
 
 
 def _is_hashable(value: object) -> bool:
@@ -242,7 +249,7 @@ def _is_hashable(value: object) -> bool:
 
 
 def _member(kind: type[Kind], given: Any, name: str, op_id: Hashable) -> Kind:
-    """Return the member of an enum that equals a string."""
+    """Return the member of an enum that equals a string. Raises HistoryError if there is none."""
     try:
         return kind(given)
     except ValueError:
@@ -271,7 +278,7 @@ def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
 
 
 def _split(model: Model, raw: _Raw) -> list[Timeline]:
-    """Return timelines with the operations that can make a difference, in order of their first invocation."""
+    """Return the timelines in the order of their first invocations, with the operations that can affect the verdict."""
     inputs, outputs, failed, partition = raw.inputs, raw.outputs, raw.failed, model.partition
     timelines: dict[Hashable, Timeline] = {}
     if partition is None:

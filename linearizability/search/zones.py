@@ -1,15 +1,20 @@
 """Zone check of a register to which no value is written twice, from its columns, in the time to sort them.
 
-Because no value is written twice, the value of a read identifies its write. A write and its reads form a *cluster*. The
-*zone* of a cluster lies between its earliest completion and its latest invocation. Of any two clusters, one comes
-entirely before the other, because a value never returns after it was overwritten. If the earliest completion precedes
-the latest invocation, the zone is *forward*: the register certainly had the value throughout the zone. Otherwise the
-zone is *backward*: the register may have had the value for only a moment in the zone. The history is linearizable
-unless a read returned a value that was not written or whose write failed, a read completed before its write was
-invoked, two forward zones overlap, or a backward zone lies inside a forward one. After P. Gibbons and E. Korach,
-Testing shared memories (1997).
+The value of a read identifies its write, because no value is written twice. A write and its reads form a *cluster*. The
+*zone* of a cluster lies between its earliest completion and its latest invocation. In a valid order, the operations of
+a cluster are together, because a value never returns after it was overwritten.
 
-Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
+If the earliest completion of a cluster precedes its latest invocation, the zone is *forward*: the register certainly
+had the value throughout the zone. Otherwise the zone is *backward*: the register may have had the value for only a
+moment in the zone. The history is linearizable unless
+
+- a read returned a value that was not written, or whose write failed;
+- a read completed before its write was invoked;
+- two forward zones overlap; or
+- a backward zone lies inside a forward zone.
+
+After P. Gibbons and E. Korach, Testing shared memories (1997). Committed offsets, configurations and epochs are such
+registers, if the test writes no value twice.
 """
 
 from dataclasses import dataclass
@@ -60,10 +65,12 @@ class Conflict:
 
 
 def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
-    """Return a conflict in the history of a register that initially held `initial`, None if it is linearizable.
+    """Return a conflict in the history of a register; None if the history is linearizable.
 
-    Raises HistoryError for a value that is written twice, or a completion before its invocation. The message has the
+    Raises HistoryError for a value that is written twice, or a completion before its invocation. The message names the
     rows.
+
+    :param initial: the value before any write.
     """
     ends = np.where(columns.ending == Ending.OK, columns.complete_ns, NEVER)
     _check_times(columns, ends)
@@ -72,11 +79,11 @@ def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
     writes = writes[np.argsort(columns.value[writes], kind="stable")]
     written = columns.value[writes]
     _check_unique_writes(columns, writes, written, initial)
-    # Cluster 0 belongs to the initial value, cluster i + 1 to the write of row writes[i].
-    place = np.searchsorted(written, columns.value[reads])
-    found = place < len(written)
-    found[found] = written[place[found]] == columns.value[reads][found]
-    cluster = np.where(found, place + 1, 0)
+    # Cluster 0 belongs to the initial value, cluster i + 1 to the write in row writes[i].
+    index = np.searchsorted(written, columns.value[reads])
+    found = index < len(written)
+    found[found] = written[index[found]] == columns.value[reads][found]
+    cluster = np.where(found, index + 1, 0)
     unwritten = reads[~found & (columns.value[reads] != initial)]
     if len(unwritten):
         return _conflict(columns, unwritten[:1], "reads a value that was not written")
@@ -101,7 +108,7 @@ _Members = tuple[RegisterColumns, Ints, Ints, Ints, Ints]
 
 
 def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Conflict | None:
-    """Return a conflict between two clusters that must each come before the other; None if there is none."""
+    """Return a conflict between two clusters, each of which must come before the other; None if there is none."""
     forward = np.flatnonzero(first_end < last_begin)
     forward = forward[np.argsort(first_end[forward], kind="stable")]
     if not len(forward):
@@ -113,12 +120,12 @@ def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Confli
         earlier = int(np.argmax(last_begin[forward[:later]]))
         return _between(int(forward[earlier]), int(forward[later]), members)
     backward = np.flatnonzero(first_end >= last_begin)
-    place = np.searchsorted(first_end[forward], last_begin[backward], side="left") - 1
-    inside = (place >= 0) & (first_end[backward] < last_begin[forward[np.maximum(place, 0)]])
+    index = np.searchsorted(first_end[forward], last_begin[backward], side="left") - 1
+    inside = (index >= 0) & (first_end[backward] < last_begin[forward[np.maximum(index, 0)]])
     if not np.any(inside):
         return None
     chosen = int(np.flatnonzero(inside)[0])
-    return _between(int(forward[place[chosen]]), int(backward[chosen]), members)
+    return _between(int(forward[index[chosen]]), int(backward[chosen]), members)
 
 
 def _between(first: int, second: int, members: _Members) -> Conflict:

@@ -1,4 +1,4 @@
-"""A machine's two clocks, which may be wrong: the wall clock may jump, and both may drift."""
+"""Wall clock and monotonic clock of a machine. Both may drift, and the wall clock may jump."""
 
 from reference_broker.core.clock import Now
 
@@ -7,7 +7,7 @@ _PPM = 1_000_000
 
 
 class MachineClock:
-    """Both clocks, as functions of the true time in milliseconds since the start of the simulation.
+    """Both clocks, as functions of the true time: milliseconds since the start of the simulation.
 
     :ivar wall_offset_ms: the sum of all jumps of the wall clock, in milliseconds; negative if the clock was set back.
     """
@@ -19,12 +19,15 @@ class MachineClock:
         self._anchor_own_ms = 0
 
     def set_rate(self, rate_ppm: int, true_ms: int) -> None:
-        """Run faster by this rate from now on, in parts per million; slower if the rate is negative."""
+        """Set the drift of both clocks in parts per million. If it is positive, they run faster than the true time.
+
+        :param true_ms: the present true time.
+        """
         self._anchor_own_ms, self._anchor_true_ms = self._own_ms(true_ms), true_ms
         self._rate_ppm = rate_ppm
 
     def read(self, true_ms: int) -> Now:
-        """Return the time of both clocks."""
+        """Return what both clocks show at a true time."""
         own_ms = self._own_ms(true_ms)
         return Now(WALL_START_MS + own_ms + self.wall_offset_ms, own_ms)
 

@@ -29,6 +29,7 @@ from reference_broker.simulation.trace import Trace
 CLIENT, REPLICATION, CONTROLLER = DEFAULT_LISTENER, "REPLICATION", CONTROLLER_LISTENER
 PORTS = {CLIENT: 9092, REPLICATION: 9093, CONTROLLER: 9094}
 READY_MAX_MS = 60_000
+"""Default time limit of `await_ready`."""
 INITIAL_TASK_DELAY_MS = 300
 """Value of `log.initial.task.delay.ms`, because simulated nodes often run for less than Kafka's default of 30 s."""
 _LISTENERS = {port: name for name, port in PORTS.items()}
@@ -40,13 +41,15 @@ def host_of(node_id: int) -> str:
 
 
 class SimulatedCluster:
-    """Simulated cluster; its nodes are started when it is created.
+    """Simulated cluster, which starts its nodes when it is created.
 
     :param size: nodes 1 to `size` are combined brokers and controllers.
-    :param roles: `process.roles` by node id, for nodes with other roles and for additional nodes.
+    :param roles: `process.roles` by node id, for additional nodes and for nodes that have one role only.
     :param properties: Kafka properties of every node.
     :param node_properties: Kafka properties by node id; they override `properties`.
-    :param delay_ms: delay of every link; a random time up to `jitter_ms` is added.
+    :param delay_ms: delay of every link.
+    :param jitter_ms: maximum of the random time that is added to the delay.
+    :param trace: digest of the events; None for a new one.
     :ivar added: callbacks that `add_broker` calls with the new machine, before its node starts.
     """
 
@@ -130,11 +133,11 @@ class SimulatedCluster:
         self.machines[node_id].kill()
 
     def cut_power(self, node_id: int) -> int:
-        """Cut the power of a machine, which may lose unflushed data. Return by how many bytes its files shrink."""
+        """Cut the power of a machine, which may lose unflushed data. Return the number of bytes that its files lose."""
         return self.machines[node_id].cut_power()
 
     def shut_down(self, node_id: int) -> None:
-        """Begin a controlled shutdown of a node. When it has completed, `has_stopped` is true."""
+        """Begin a controlled shutdown of a node. `has_stopped` is true when the shutdown has completed."""
         self.machines[node_id].shut_down()
 
     def has_stopped(self, node_id: int) -> bool:
@@ -185,7 +188,7 @@ class SimulatedCluster:
         """Open a connection from a client to a node.
 
         :param place: name of the client. Link faults that name it affect its connections.
-        :param received: called with each response, which begins with its length.
+        :param received: called with each response, including its length field.
         :param closed: called when the connection is closed, or cannot be opened.
         """
         end = End(place, received, closed)
@@ -217,11 +220,11 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has accepted the connection. Requests that were sent before are delivered afterwards."""
+        """Whether the node has accepted the connection. Requests that are sent before that are delivered afterwards."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:
-        """Send a request, which begins with its length. Has no effect after the connection is closed."""
+        """Send a request, including its length field. This has no effect after the connection is closed."""
         self._network.send(self._pipe, data, from_opener=True)
 
     def close(self) -> None:

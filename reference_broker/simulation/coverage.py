@@ -4,9 +4,10 @@
 |--------------------------------------------------|------------------------------------------------------------------|
 | `node-started`, `node-ended:HOW`                 | HOW: kill, power, stop, failed                                   |
 | `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log is truncated        |
-| `snapshot:taken`, `snapshot:installed`           | a node has taken a snapshot of the metadata, or fetched one      |
+| `snapshot:taken`, `snapshot:installed`           | a node has taken a snapshot of the metadata, or has fetched one  |
 | `controller:active`, `controller:failover`       | a controller becomes active; another node was active before      |
-| `election:clean`, `:unclean`, `:preferred`       | the leader of a partition has changed to another replica         |
+| `election:clean`, `:unclean`, `:preferred`       | another replica has become leader: from the ISR, from outside    |
+|                                                  | the ISR, or as preferred leader while the old one is in sync     |
 | `partition:offline`, `isr:shrink`, `isr:expand`, | a partition has changed in the committed metadata                |
 | `reassignment:begun`, `:completed`               |                                                                  |
 | `broker:registered`, `:fenced`, `:unfenced`,     | a broker has changed in the committed metadata                   |
@@ -14,10 +15,10 @@
 | `epoch:leader`, `:follower`, `:offline`          | a replica starts a leader epoch as leader, as follower, or while |
 |                                                  | the partition has no leader                                      |
 | `isr:pending-expand`, `:pending-shrink`          | a leader proposes an ISR, which may be rejected                  |
-| `log:truncated`, `:truncated-fully`, `:rolled`,  | the log of a replica has changed                                 |
-| `:start-offset-advanced`                         |                                                                  |
-| `log:opened-clean`, `:recovered`,                | a log is opened again: after a clean shutdown, with recovery, or |
-| `:content-lost`                                  | without a part of its content                                    |
+| `log:truncated`, `:truncated-fully`, `:rolled`,  | a log was truncated at its end, was fully truncated, has a new   |
+| `:start-offset-advanced`                         | segment, or has a higher log start offset                        |
+| `log:recovered`, `:opened-clean`,                | a log was opened again after a crash, or after a clean shutdown; |
+| `:content-lost`                                  | it has lost batches at its end                                   |
 | `purgatory:expired`                              | a delayed request completes at its timeout                       |
 | `duplicate-batch`                                | an idempotent producer sends a batch again                       |
 | `diverging-epoch`                                | a leader returns a diverging epoch to a follower                 |
@@ -105,7 +106,7 @@ _PROPOSALS: dict[Enum, str] = {
 class Coverage(Observer):
     """Counts of the states and transitions of a cluster since this object was created.
 
-    :param watch: the `Watch` of the invariants, if the cluster has one, so that nodes are checked only once per event.
+    :param watch: the `Watch` of the invariants of this cluster; None to create one, which checks nodes a second time.
     """
 
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:
@@ -178,7 +179,7 @@ class Coverage(Observer):
         self._metadata.advanced(watched.metadata_offset, watched.node.metadata.image)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Count the reopening of a log: after a clean shutdown, with recovery, or with a loss of content."""
+        """Count the opening of a log that was open before: after a clean shutdown or a crash, and with lost batches."""
         assert watched.node is not None
         assert replica.partition is not None
         self._segments[replica] = len(replica.partition.log.segments)

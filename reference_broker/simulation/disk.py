@@ -18,8 +18,8 @@ An operation raises `OSError` if it matches one of the active `failures`, or if 
 (`free_bytes`). A flush may take time (`flush_ms`); the machine then waits (`take_delay_ms`).
 
 Implementation: a `SimulatedFile` is an inode. Its durable content is the first `flushed_bytes` of its current content,
-followed by `old_end`. There are two tables from names to inodes: the current one, and the durable one. So the cost of
-an operation does not depend on the size of the file.
+followed by `old_end`. There are two tables from names to inodes: the current one, and the durable one. The tables share
+the inodes, so that the cost of an operation does not depend on the size of the file.
 """
 
 import errno
@@ -36,11 +36,11 @@ _HOLE_ODDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Operations that fail from now on.
+    """Operations that fail.
 
+    :param code: `errno.EIO` or `errno.ENOSPC`.
     :param operation: `append`, `flush`, `read`, `replace`, `truncate`, …; empty for every operation.
     :param path_part: only operations on paths that contain this text fail.
-    :param code: `errno.EIO` or `errno.ENOSPC`.
     """
 
     code: int = errno.EIO
@@ -55,8 +55,8 @@ class PowerFailureError(OSError):
 class SimulatedFile(bytearray):
     """A file: its current content, and its durable content.
 
-    :ivar flushed_bytes: number of bytes at the start of the file that are durable.
-    :ivar old_end: the bytes after these in the durable content. A truncation that is not flushed has removed them.
+    :ivar flushed_bytes: number of bytes at the start of the current content that are durable.
+    :ivar old_end: the durable bytes that a truncation has removed from the current content without a flush.
     """
 
     __slots__ = ("flushed_bytes", "old_end")
@@ -83,8 +83,8 @@ class SimulatedFile(bytearray):
         del self[size:]
 
     def surviving(self, random: Random) -> bytes:
-        """Return the content of the file after a power cut. It depends on `random`."""
-        if self.is_durable or (self.old_end and random.random() < 0.5):  # the truncation was not durable
+        """Return a content that the file may have after a power cut, chosen by `random`."""
+        if self.is_durable or (self.old_end and random.random() < 0.5):  # the power cut reverts the truncation
             return bytes(memoryview(self)[: self.flushed_bytes]) + self.old_end
         kept = self[: random.randint(self.flushed_bytes, len(self))]
         sectors = range(-(-self.flushed_bytes // SECTOR_BYTES), len(kept) // SECTOR_BYTES)
@@ -97,13 +97,12 @@ class SimulatedFile(bytearray):
 class SimulatedDisk(MemoryDisk):
     """One machine's log directory.
 
-    :ivar failures: active until they are removed.
+    :ivar failures: each one is active until it is removed from the list.
     :ivar flush_ms: duration of a flush.
-    :ivar free_bytes: number of bytes that may still be written; None if it is not limited.
+    :ivar free_bytes: number of bytes that may still be written; None for no limit.
     :ivar crashes_after: number of changes and flushes before the one during which the power is cut; None for no power
         cut.
-    :ivar changed: paths of files and directories that were changed or flushed, in order, until an observer removes
-        them.
+    :ivar changed: paths of files and directories that were changed or flushed, in order. An observer may remove them.
     """
 
     def __init__(self) -> None:
@@ -130,14 +129,17 @@ class SimulatedDisk(MemoryDisk):
         self._files = _Inodes(self._durable, files)
 
     def take_delay_ms(self) -> int:
-        """Return the duration of the flushes since the last call."""
+        """Return the duration of all flushes since the last call."""
         delay_ms, self._delay_ms = self._delay_ms, 0
         return delay_ms
 
     # Faults
 
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
-        """Raise `OSError` if an operation has to fail, before it changes anything. Else use up free bytes."""
+        """Raise `OSError` if an operation has to fail. Otherwise subtract the bytes that it writes from the free bytes.
+
+        Called before the operation changes anything.
+        """
         for failure in self.failures:
             if failure.operation in ("", operation) and failure.path_part in path:
                 raise OSError(failure.code, "injected", path)
@@ -151,14 +153,14 @@ class SimulatedDisk(MemoryDisk):
             self.free_bytes += size_bytes
 
     def _count(self, path: str) -> None:
-        """Note a change or a flush. Raises `PowerFailureError` if the power is cut during it."""
+        """Record a change or a flush. Raises `PowerFailureError` if the power is cut during the operation."""
         self.changed[path] = None
         if self.crashes_after is not None:
             if self.crashes_after == 0:
                 raise PowerFailureError(errno.EIO, "no power", path)
             self.crashes_after -= 1
 
-    # The port
+    # Operations of the port `Disk`
 
     def read(self, path: str, position: int, length: int) -> bytes:
         """Return bytes from a position."""
@@ -222,7 +224,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def flush_directory(self, *paths: str) -> None:
-        """Make the names of files in directories durable. In the log directory, also those of directories."""
+        """Make the names in directories durable. The empty path is the log directory, which contains the others."""
         for path in paths:
             self._before("flush_directory", path)
             self._count(path)
@@ -262,9 +264,9 @@ class SimulatedDisk(MemoryDisk):
     # Power
 
     def cut_power(self, random: Random) -> int:
-        """Keep what survives a power cut, and return by how many bytes the files shrink.
+        """Keep what survives a power cut, and return the number of bytes that the files lose.
 
-        The number is negative if the restored files are larger than the losses.
+        The number is negative if restored files have more bytes than the other files lose.
         """
         before = sum(map(len, self._files.values()))
         files = {}
@@ -305,7 +307,7 @@ class SimulatedDisk(MemoryDisk):
         return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
 
     def may_return(self, directory: str) -> list[str]:
-        """Return names from a directory: those of the files that a power cut may restore to their previous content."""
+        """Return the names of the files in a directory that a power cut may restore to an earlier content."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         return [name for name, file in durable.items() if file.old_end or current.get(name) is not file]
 
@@ -331,7 +333,7 @@ class SimulatedDisk(MemoryDisk):
 
 
 class _Inodes(FileTable):
-    """Files by path. A `bytearray` that is no `SimulatedFile` is converted to a durable one when it is stored."""
+    """Files by path. When a `bytearray` is stored, it is converted to a durable `SimulatedFile`, unless it is one."""
 
     def __init__(self, durable: dict[str, dict[str, SimulatedFile]], files: Mapping[str, bytearray]) -> None:
         self._durable = durable

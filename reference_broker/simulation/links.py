@@ -1,6 +1,7 @@
 """Links and their conditions.
 
-A link is one direction between two places. `network` defines the effect of a condition.
+A place is a machine or a client. A link is one direction between two places. `network` defines the effect of each
+condition.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from enum import StrEnum
 
 
 class Cut(StrEnum):
-    """Treatment of bytes on a link that is cut."""
+    """Treatment of data on a link that is cut: they arrive after the cut, or are lost."""
 
     HOLD = "hold"
     LOSE = "lose"
@@ -16,7 +17,7 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two places, such as `1` and `client`. None matches every place.
+    """One direction between two places, such as `1` and `client`. None matches every place or listener.
 
     :param listener: only connections to this listener.
     :param opener: only connections that this place opened.
@@ -39,8 +40,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a link. Delays are in addition to the delay of every link.
+    """The condition of a link.
 
+    :param cut: None if the link is not cut.
+    :param delay_ms: added to the delay that every link has.
+    :param jitter_ms: added to the jitter that every link has.
     :param bytes_per_ms: bandwidth of each connection; None if it is not limited.
     """
 
@@ -54,7 +58,7 @@ NORMAL = Condition()
 
 
 def worst(conditions: list[Condition]) -> Condition:
-    """Combine conditions: return the worst cut, delay, jitter and bandwidth."""
+    """Return the worst cut, delay, jitter and bandwidth of at least one condition."""
     cuts = {condition.cut for condition in conditions}
     rates = [condition.bytes_per_ms for condition in conditions if condition.bytes_per_ms is not None]
     return Condition(

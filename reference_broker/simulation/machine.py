@@ -1,8 +1,8 @@
-"""One machine: a disk and a clock that outlive their node, and the shell around the node.
+"""One machine: a disk and a clock that outlive the node, and the shell around the node.
 
-Like the server's shell, it performs effects and sets the timer. It keeps the frames of a connection while the node
-processes an earlier request of this connection. It ends the node after its shutdown, or if its disk, quorum, metadata
-or registration fails. An error of any other kind is a bug: it is not caught here, and ends the simulation.
+Like the server's shell, the machine performs the effects of the node and sets its timer. While the node processes a
+request, the machine keeps later frames of the same connection. It ends the node after a shutdown, and when the disk,
+quorum, metadata or registration fails. An error of any other kind is a bug, which ends the simulation.
 
 A node is one thread: it processes events one by one, in the order of their arrival. While its machine is paused, or
 waits for a slow disk, new events wait, timers are late, and the effects of earlier events are delayed.
@@ -33,13 +33,14 @@ from reference_broker.simulation.trace import Trace
 
 _LENGTH_BYTES = 4
 NODE_FAILURES = (OSError, QuorumStateError, QuorumStateFileError, MetadataFaultError, RegistrationTimeoutError)
-"""Errors that end a node, as in Kafka. Any other error ends the simulation."""
+"""Errors that end a node, as in Kafka."""
 
 Event = Callable[[Node, Now], None]
+"""An event, as a function that passes it to the node at the present time."""
 
 
 class Addresses(Protocol):
-    """Lookup of the machine of a channel, and of the function with which a machine accepts connections."""
+    """Lookup of the machine to which a channel leads, and of the function that accepts connections there."""
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
         """Return the place (the name of the machine) and the listener to which a channel leads."""
@@ -66,8 +67,10 @@ class Machine:
     :ivar ended_by: how the last node ended: `kill`, `power`, `failed` or `stop`; empty while one is running.
     :ivar incarnation: how often a node was started here, including failed starts.
     :ivar is_stopping: whether a controlled shutdown was begun.
+    :ivar is_busy: whether the node waits for a flush of its disk.
+    :ivar notes: texts that the nodes have logged.
     :ivar tracers: called with each event that the node traces.
-    :ivar is_settled: callbacks after each event that the node has processed, and at its end.
+    :ivar settled: callbacks, called after each event that the node has processed, and when the node has ended.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Machine:
         self.is_stopping = False
         self.notes: list[str] = []
         self.tracers: list[Tracer] = []
-        self.is_settled: list[Callable[[Machine], None]] = []
+        self.settled: list[Callable[[Machine], None]] = []
         self._scheduler = scheduler
         self._network = network
         self._trace = trace
@@ -107,7 +110,7 @@ class Machine:
 
     @property
     def now(self) -> Now:
-        """The time of its clocks."""
+        """The time of the machine's clocks."""
         return self.clock.read(self._scheduler.now_ms)
 
     # Start and end
@@ -136,14 +139,14 @@ class Machine:
         self.post(begin)
 
     def kill(self) -> None:
-        """Kill the process. Its disk stays as it is; the other ends of its connections are notified."""
+        """Kill the process. The disk is not changed. The other ends of the node's connections are notified."""
         self._end("kill")
         self._network.close_place(self.place)
 
     def cut_power(self) -> int:
-        """Cut the power, which may be off already. Unflushed data may be lost; return by how many bytes files shrink.
+        """Cut the power, which may be off already. Return the number of bytes that the files lose.
 
-        The other ends of its connections are not notified.
+        The other ends of the node's connections are not notified.
         """
         self._end("power")
         self._network.power_off(self.place)
@@ -155,7 +158,7 @@ class Machine:
         self.is_paused = True
 
     def resume(self) -> None:
-        """Resume the process, which then processes the events that wait."""
+        """Resume the process, which then processes the waiting events."""
         if self.is_paused:
             self._trace.add(self._scheduler.now_ms, "resume", self.place)
             self.is_paused = False
@@ -196,18 +199,18 @@ class Machine:
             tracer(event)
 
     def _notify_settled(self) -> None:
-        for watch in self.is_settled:
-            watch(self)
+        for callback in self.settled:
+            callback(self)
 
     # Clock
 
     def jump_clock(self, by_ms: int) -> None:
-        """Set the wall clock forward, or back."""
+        """Set the wall clock forward; back if `by_ms` is negative."""
         self._trace.add(self._scheduler.now_ms, "clock", self.place, text=f"jump {by_ms} ms")
         self.clock.wall_offset_ms += by_ms
 
     def drift_clock(self, rate_ppm: int) -> None:
-        """Run both clocks faster than true time, or slower, by a rate in parts per million."""
+        """Set the drift of both clocks (`MachineClock.set_rate`), and the timer of the node accordingly."""
         self._trace.add(self._scheduler.now_ms, "clock", self.place, text=f"drift {rate_ppm} ppm")
         self.clock.set_rate(rate_ppm, self._scheduler.now_ms)
         self._timer_ms = None
@@ -236,7 +239,7 @@ class Machine:
                 self._settle(self.node)
 
     def _settle(self, node: Node) -> None:
-        """Complete an event: its effects are performed after the disk's delay."""
+        """Complete an event. If it has flushed files, its effects wait for the duration of the flushes."""
         self._unsent += node.take_effects()
         delay_ms = self.disk.take_delay_ms()
         if delay_ms:

@@ -1,25 +1,27 @@
 """Simulated network with faults: connections that keep the order of bytes, and links that hold, lose or delay them.
 
-A connection has two ends, the opener and the acceptor. Data arrive after the delay of their link, in the order in which
-they were sent on their connection; the order between connections is not defined. A link is directed, and its condition
-can be set for all connections from one place to another, or for those of one listener or opener.
+A connection has two ends, the opener and the acceptor. Data arrive after the delay of their link. Data of one
+connection arrive in the order in which they were sent; the order between connections is not defined. A link is one
+direction between two places (`links`). Its condition applies to all connections, or to those of one listener or opener.
 
 Nothing arrives over a link that is cut, not even data that were in flight before the cut:
 - `HOLD`: the data arrive once the cut is healed, because TCP retransmits them.
-- `LOSE`: the data are lost, and so is the connection: both ends are notified when both directions are healed. Until
+- `LOSE`: the data are lost. Once both directions are healed, the connection is reset, and both ends are notified. Until
   then, data in the other direction still arrive.
 
 How a connection ends:
-- One end closes it, or its process is killed (`close_place`): the other end is notified, after all data sent before.
+- One end closes the connection, or its process is killed (`close_place`): the other end is notified, after all data
+  that were sent before.
 - The machine of one end loses its power (`power_off`): the other end is not notified. If bytes arrive while the power
   is off, a reset is returned when the power is back; if they arrive later, a reset is returned at once.
-- `reset` ends the connection at once, with loss of data in flight. If an end is not notified (a half-open connection,
-  or a middlebox that lost its state), it detects the reset when it sends. No byte that is sent after lost bytes is
-  ever delivered.
-- No data reach an end that has closed the connection, or was notified that the connection has ended. A reset is
-  returned for such data.
+- `reset` ends the connection at once, and data in flight are lost. An end may remain without notification, as if a
+  middlebox had lost its state. This end detects the reset when it sends data.
 
-An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`. If there is no listener, a reset is returned.
+Bytes that are sent after lost bytes of the same connection are never delivered. No data reach an end that has closed
+the connection, or was notified of its end: a reset is returned for such data.
+
+A connection request is sent again, as in TCP, until `CONNECT_TIMEOUT_MS` have passed. If no listener accepts it, a
+reset is returned.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +44,7 @@ class Network:
 
     :param delay_ms: delay of every link.
     :param jitter_ms: maximum of the random time that is added to the delay.
-    :ivar sent: callbacks for each message: its connection, its bytes, and whether the opener sends it.
+    :ivar sent: callbacks, called with each message: its connection, its bytes, and whether the opener sends it.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Network:
         return worst(found) if found else NORMAL
 
     def _release(self, pipe: Pipe, side: Side) -> None:
-        """Deliver held data, in order, and later data after them."""
+        """Schedule the data that the cut has held, in order, and all later data after them."""
         if side.condition.cut or not is_passable(pipe, side):
             return
         now_ms = side.last_ms = self._scheduler.now_ms
@@ -116,7 +118,7 @@ class Network:
     # Connections
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
-        """Open a connection. Data wait until it is established. If the attempt fails, `opener.closed` is called."""
+        """Open a connection. The opener's data wait until it is established; on failure `opener.closed` is called."""
         pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
@@ -127,7 +129,7 @@ class Network:
         return pipe
 
     def _schedule_timeout(self, pipe: Pipe) -> None:
-        """Schedule the timeout of an attempt to connect. Not called if no fault can delay it."""
+        """Schedule the timeout of an attempt to connect. Called only when a fault may delay the attempt."""
         self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._time_out, pipe))
 
     def _request(self, pipe: Pipe, retry_ms: int) -> None:
@@ -171,12 +173,12 @@ class Network:
             data=data,
             number=self._numbers,
         )
-        for watch in self.sent:
-            watch(pipe, data, from_opener)
+        for callback in self.sent:
+            callback(pipe, data, from_opener)
         self._put(pipe, destination, Parcel(data, self._numbers))
 
     def close(self, pipe: Pipe, *, by_opener: bool) -> None:
-        """Close one end; the other is notified after all data sent before."""
+        """Close one end. The other end is notified after all data that were sent before have arrived."""
         self._end(pipe, pipe.opener if by_opener else pipe.acceptor)
 
     def close_place(self, place: str) -> None:
@@ -195,7 +197,7 @@ class Network:
                     other = pipe.other(side)
                     self._leave(pipe, side)
                     if other.condition.cut:
-                        self._lose(pipe, other)
+                        self._lose(pipe, other)  # the machine cannot retransmit them
 
     def power_on(self, place: str) -> None:
         """Restore a machine's power, without the connections that it had."""
@@ -219,7 +221,7 @@ class Network:
 
     def _reset(self, pipe: Pipe, notified: Iterable[Side]) -> None:
         if not pipe.is_established:
-            notified = (pipe.opener, pipe.acceptor)  # an attempt to connect is repeated until there is a response
+            notified = (pipe.opener, pipe.acceptor)  # the opener repeats its request, and detects the reset
         pipe.is_reset = True
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)
@@ -264,7 +266,7 @@ class Network:
     def _arrive(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
         way = side.way
         if not way or way[0] is not parcel or parcel.at_ms != self._scheduler.now_ms:
-            return  # it was lost, or is held and arrives later
+            return  # the parcel was lost, or a cut holds it
         if side.condition.cut is not None:
             if side.condition.cut is Cut.LOSE:
                 side.has_lost = True
@@ -291,7 +293,7 @@ class Network:
             self._release(pipe, pipe.acceptor)
 
     def _return_reset(self, pipe: Pipe, side: Side) -> None:
-        """Return a reset to the sender of bytes whose connection has ended on this side."""
+        """Return a reset to the sender of bytes, because this side has ended the connection."""
         other = pipe.other(side)
         if side.place in self._powered_off:
             side.is_missed = True

@@ -12,9 +12,10 @@ from reference_broker.simulation.links import NORMAL, Condition
 class End:
     """One end of a connection.
 
-    :param place: name of a node or a client.
-    :param received: called with each frame, which begins with its length.
-    :param closed: called when the other end, or the network, has closed the connection. It is the last call.
+    :param place: name of a machine or a client.
+    :param received: called with each frame that arrives, including its length field.
+    :param closed: called when the other end, or the network, has closed the connection. No callback is called
+        afterwards.
     """
 
     place: str
@@ -34,7 +35,9 @@ class Sign(Enum):
 class Parcel:
     """Bytes, or a signal, in flight.
 
-    :ivar at_ms: scheduled time of its arrival; None if it is not scheduled. If it is held, this time may have passed.
+    :ivar number: number of the message; 0 for a signal.
+    :ivar at_ms: scheduled time of arrival; None if the arrival is not scheduled. If a cut holds the parcel, this time
+        may have passed.
     """
 
     content: bytes | Sign
@@ -47,10 +50,14 @@ class Side:
     """One end, and the data in flight to it.
 
     :ivar end: None until the connection is accepted.
-    :ivar is_gone: this end has closed the connection, was notified of the connection's end, or has lost its power.
+    :ivar is_gone: this end has closed or rejected the connection, has lost its power, or was notified that the
+        connection was closed or reset.
+    :ivar condition: the condition of the link to this end.
     :ivar way: parcels in flight to this end, in order.
+    :ivar last_ms: the latest scheduled arrival. Later parcels do not arrive before it.
+    :ivar free_ms: when the bandwidth of the link is free for the next parcel.
     :ivar has_lost: bytes to this end were lost, so nothing that is sent later will arrive.
-    :ivar is_missed: bytes have arrived while this end had no power; a reset is returned when the power is back.
+    :ivar is_missed: bytes arrived while this end had no power. A reset is returned when the power is back.
     """
 
     place: str
@@ -69,7 +76,8 @@ class Pipe:
     """A connection.
 
     :ivar is_established: the opener was notified that the connection was accepted.
-    :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and a reset is returned.
+    :ivar is_reset: the network has reset the connection. Bytes that are sent afterwards are not delivered: a reset is
+        returned for them.
     """
 
     opener: Side
@@ -94,5 +102,5 @@ Accept = Callable[[Pipe], End | None]
 
 
 def is_passable(pipe: Pipe, side: Side) -> bool:
-    """Whether bytes may be sent to a side: those of the opener wait until the connection is established."""
+    """Whether bytes may be sent to a side. Bytes to the acceptor wait until the connection is established."""
     return pipe.is_established or side is pipe.opener

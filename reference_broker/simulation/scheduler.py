@@ -1,7 +1,7 @@
 """Virtual time: a heap of actions, performed in the order of their times, then in the order of their scheduling.
 
-Nothing here reads a clock or a random generator: the caller determines the delays. So the same actions give the same
-run, bit for bit, on any machine and with any hash seed.
+The module reads no clock and no random generator: the caller determines the delays. Therefore the same actions give the
+same run, bit for bit, on any machine and with any hash seed.
 """
 
 import heapq
@@ -28,7 +28,7 @@ class Scheduler:
         self._last_ns = 0
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Schedule an action. If `at_ms` has passed, it is due now, after all other actions that are due."""
+        """Schedule an action. If `at_ms` has passed, the action follows all actions that are already due."""
         heapq.heappush(self._heap, (max(at_ms, self.now_ms), next(self._sequence), action))
 
     def after(self, delay_ms: int, action: Action) -> None:
@@ -61,6 +61,6 @@ class Scheduler:
         self.now_ms = max(self.now_ms, end_ms)
 
     def now_ns(self) -> int:
-        """Return the time for histories: it is never the same twice, so that events are ordered."""
+        """Return the virtual time for histories. Each call returns a later time, so that events are ordered."""
         self._last_ns = max(self._last_ns + 1, self.now_ms * NS_PER_MS)
         return self._last_ns

@@ -2,8 +2,8 @@
 
     WireCheck(cluster.network)
 
-The broker has its own writers. This module compares their output, and the framing, with the schemas. Requests of
-clients are not checked, since a client may send anything.
+The broker has its own writers. This module compares their output, and the framing, with the schemas of kio. Requests of
+clients are not checked, because a client may send invalid requests.
 """
 
 import io
@@ -29,9 +29,9 @@ class WireError(AssertionError):
 
 
 class WireCheck:
-    """Checker of the messages of a network, from now on.
+    """Check of the messages that are sent over a network after the creation of this object.
 
-    :param every: check only every nth message.
+    :param every: n if only every nth message is checked.
     :ivar checked: number of checked messages.
     """
 
@@ -53,7 +53,7 @@ class WireCheck:
         else:
             _, correlation_id = _RESPONSE.unpack_from(data)
             api_key, version = self._requests.pop((pipe, correlation_id), (None, 0))
-            if is_chosen and api_key is not None:  # not a response to a request from before this check
+            if is_chosen and api_key is not None:  # None: the request was sent before this object was created
                 self._check(load_response_schema(api_key, _response_version(api_key, version, data)), data)
 
     def _check(self, message_type: Any, data: bytes) -> None:
@@ -67,12 +67,12 @@ class WireCheck:
         except Exception as error:
             raise WireError(f"{message_type} cannot be read: {error}: {data.hex()}") from error
         if _LENGTH_BYTES + header_bytes + message_bytes != len(data):
-            raise WireError(f"{message}: bytes are left: {data.hex()}")
+            raise WireError(f"{message} ends before the frame: {data.hex()}")
         written = io.BytesIO()
         entity_writer(header_type)(written, header)
         entity_writer(message_type)(written, message)
         if written.getvalue() != data[_LENGTH_BYTES:]:
-            raise WireError(f"{message}: written differently: {written.getvalue().hex()}: {data.hex()}")
+            raise WireError(f"{message} is {written.getvalue().hex()} as written by kio, and was sent as {data.hex()}")
 
 
 def _response_version(api_key: int, version: int, data: bytes) -> int:

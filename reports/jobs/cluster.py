@@ -58,8 +58,9 @@ PROGRESS: Final = Job(
 LAG: Final = Job(
     "consumer_lag",
     "Consumer lag by second",
-    "The distance from the furthest position that a group (or a process without a group) reached in the second to the"
-    " log end: the highest high watermark or acknowledged end up to that second.",
+    "The distance from the position of a group, or of a process without a group, to the log end. The position is the"
+    " furthest one that was reached in the second. The log end is the highest high watermark or acknowledged end up to"
+    " that second.",
     (
         text("reader", "the consumer group; `process N` where there is none"),
         *TOPIC,

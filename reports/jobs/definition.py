@@ -154,10 +154,10 @@ def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> 
     """
 
 
-def quantile_columns(of: str, unit: str) -> tuple[Column, ...]:
-    """Return the columns that `quantiles_of` returns after its keys. Their names end with the unit."""
+def quantile_columns(times_meaning: str, unit: str) -> tuple[Column, ...]:
+    """Return the columns that `quantiles_of` returns after its keys. The names of the quantiles end with the unit."""
     return (
-        number("times", f"{of}"),
+        number("times", times_meaning),
         *(number(f"{name}_{unit}", f"quantile {part / 1000:g}, within 0.5 %") for name, part in QUANTILES.items()),
         number(f"highest_{unit}", "the highest, exact"),
     )

@@ -71,7 +71,7 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], No
     ends = [spans[run.number][1] - spans[run.number][0] for run in runs]
     periods = [periods_of(_faults(run, origin), end) for run, origin, end in zip(runs, origins, ends, strict=True)]
     slots_s = [slot_seconds(end) for end in ends]
-    slots = [fault_slots(*of_run) for of_run in zip(range(len(runs)), periods, slots_s, strict=True)]
+    slots = [fault_slots(*facts) for facts in zip(range(len(runs)), periods, slots_s, strict=True)]
     engine.add_table("fault_slots", pa.concat_tables([FAULT_SLOTS.empty_table(), *slots]))
     has_positions = [not run.history.is_absent("positions") for run in runs]
     facts = [range(len(runs)), origins, [slot_s * SECOND_NS for slot_s in slots_s], has_positions]
@@ -88,7 +88,7 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], No
             tables[step.name] = _written(step, engine.query(_typed(step)), [run.name for run in runs], periods)
         else:
             engine.add_stage(step.name, step.sql)
-    return Computed(tables, tuple(ends), tuple(tuple(of_run) for of_run in periods))
+    return Computed(tables, tuple(ends), tuple(map(tuple, periods)))
 
 
 def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
@@ -107,9 +107,9 @@ def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
     parts: list[str] = []
     for run in runs:
         if run.files[name]:
-            of_run = f"{raw(name)}_{run.number}"
-            engine.add_files(of_run, SCHEMAS[name], run.files[name])
-            parts.append(f"SELECT {run.number} AS run, {columns} FROM {of_run} AS r")
+            table_of_run = f"{raw(name)}_{run.number}"
+            engine.add_files(table_of_run, SCHEMAS[name], run.files[name])
+            parts.append(f"SELECT {run.number} AS run, {columns} FROM {table_of_run} AS r")
     engine.add_view(raw(name), " UNION ALL ".join(parts))
 
 
@@ -122,6 +122,7 @@ def _faults(run: Run, origin_ns: int) -> list[Fault]:
 
 
 def _only_ids(found: pa.Table) -> pa.Table:
+    """Return the topic ids of the names that have exactly one id in a run (ONLY_TOPIC_IDS)."""
     rows = [row for row in found.to_pylist() if row["topic_id"] is not None]
     rows.sort(key=lambda row: (row["run"], row["topic"]))
     by_name = [list(same) for _, same in groupby(rows, key=lambda row: (row["run"], row["topic"]))]
@@ -135,6 +136,7 @@ def _typed(job: Job) -> str:
 
 
 def _written(job: Job, rows: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
+    """Return the table of a job as it is written: sorted, with run ids and the faults in force."""
     rows = _sorted(rows.cast(job.computed), ("run", *job.order))
     columns = [pa.array(run_ids, pa.string()).take(rows["run"].combine_chunks()), *rows.columns[1:]]
     if job.fault_times:
@@ -152,9 +154,9 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def _labels(fault_times: FaultTimes, rows: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
     """Return the faults in force for each row. They are looked up once for all rows of a run with the same times."""
-    begin, end = fault_times.value
-    times = pc.if_else(pc.is_valid(rows[begin]), rows[begin], 0)
-    keys = list(zip(rows["run"].to_pylist(), times.to_pylist(), rows[end].to_pylist(), strict=True))
+    begin_name, end_name = fault_times.value
+    begins = pc.if_else(pc.is_valid(rows[begin_name]), rows[begin_name], 0)
+    keys = list(zip(rows["run"].to_pylist(), begins.to_pylist(), rows[end_name].to_pylist(), strict=True))
     scale, more = (SECOND_NS, 1) if fault_times is FaultTimes.SECOND else (1, 0)
     labels = {
         (run, begin, end): label_within(periods[run], begin * scale, (end + more) * scale)

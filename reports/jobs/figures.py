@@ -31,7 +31,7 @@ class Figure:
     name: str
     meaning: str
     better: Better
-    of: Callable[[Tables], float | None]
+    compute: Callable[[Tables], float | None]
     """Function that computes the figure from the tables of one run; None if they lack the data."""
     is_count: bool = True
     """Counts are compared exactly, measured figures with the tolerance `reports.jobs.comparison.NOTABLE`."""
@@ -42,11 +42,11 @@ def _total(table: str, column: str, **where: str) -> Callable[[Tables], float]:
 
 
 def _latency(column: str, f: str) -> Callable[[Tables], float | None]:
-    def of(tables: Tables) -> float | None:
+    def compute(tables: Tables) -> float | None:
         found = _where(tables["latency_overall"], {"f": f})[column].to_pylist()
         return found[0] / 1e6 if found else None
 
-    return of
+    return compute
 
 
 def _where(table: pa.Table, where: Mapping[str, str]) -> pa.Table:
@@ -197,7 +197,7 @@ def tables_of_run(tables: Tables, run_id: str) -> dict[str, pa.Table]:
 
 def figures_of(tables: Tables) -> dict[str, float | None]:
     """Return the main figures, by name, from the tables of one run."""
-    return {figure.name: figure.of(tables) for figure in FIGURES}
+    return {figure.name: figure.compute(tables) for figure in FIGURES}
 
 
 def run_row(run: Run, judgement: Judgement, end_ns: int, figures: Mapping[str, float | None]) -> dict[str, Any]:

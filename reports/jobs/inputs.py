@@ -58,16 +58,16 @@ def open_runs(run_dirs: Mapping[Path, str], scratch: Path) -> list[Run]:
     Raises HistoryError or NotARunError, in one line with the directory.
     """
     runs = [
-        _opened(number, run_dir, name, scratch / f"run-{number}")
+        _open(number, run_dir, name, scratch / f"run-{number}")
         for number, (run_dir, name) in enumerate(run_dirs.items())
     ]
-    _require_own_ids(runs)
+    _require_unique_ids(runs)
     if len(runs) > _COMPARED:
         runs.sort(key=lambda run: (run.started_ms, run.name))
     return [replace(run, number=number) for number, run in enumerate(runs)]
 
 
-def _require_own_ids(runs: Sequence[Run]) -> None:
+def _require_unique_ids(runs: Sequence[Run]) -> None:
     seen: dict[str, Path] = {}
     for run in runs:
         if run.name in seen:
@@ -76,12 +76,12 @@ def _require_own_ids(runs: Sequence[Run]) -> None:
         seen[run.name] = run.run_dir
 
 
-def _opened(number: int, run_dir: Path, name: str, scratch: Path) -> Run:
+def _open(number: int, run_dir: Path, name: str, scratch: Path) -> Run:
     run_dir = run_dir.resolve()
-    history = _steady(run_dir, scratch / "snapshot")
+    history = _open_at_one_moment(run_dir, scratch / "snapshot")
     if history.is_absent("operations"):
         raise HistoryError(f"{run_dir}: nothing to report: its history has no operations (yet)")
-    files = {table: tuple(_exact(history, table, scratch)) for table in SCHEMAS}
+    files = {table: tuple(_files_with_exact_types(history, table, scratch)) for table in SCHEMAS}
     name = cut(name or history.run.run_id)  # every row of the report's tables has it
     return Run(number, run_dir, name, history, files, _started_ms(run_dir, files["records"]))
 
@@ -96,13 +96,13 @@ def _started_ms(run_dir: Path, records: Sequence[Path]) -> int:
 def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
     """Yield the lowest value of a column in each row group with statistics."""
     for group in range(footer.num_row_groups):
-        for place in range(footer.num_columns):
-            chunk = footer.row_group(group).column(place)
+        for number in range(footer.num_columns):
+            chunk = footer.row_group(group).column(number)
             if chunk.path_in_schema == column and chunk.is_stats_set and chunk.statistics.has_min_max:
                 yield chunk.statistics.min
 
 
-def _steady(run_dir: Path, snapshot: Path) -> History:
+def _open_at_one_moment(run_dir: Path, snapshot: Path) -> History:
     """Return the history as it is at one moment. For a run with a journal, this is a snapshot."""
     if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
         return open_history(run_dir)
@@ -124,32 +124,32 @@ def _steady(run_dir: Path, snapshot: Path) -> History:
 def _link(run_dir: Path, snapshot: Path) -> None:
     """Link the current files, `operations` first.
 
-    A flush writes its file of `operations` last, and readers ignore a flush without it. So all files of every flush
-    that readers take into account are linked.
+    A flush writes its file of `operations` last. So if that file is linked first, all other files of the flush exist
+    and are linked afterwards. Readers ignore a flush without a file of `operations`.
     """
     source, target = run_dir / layout.HISTORY_FOLDER, snapshot / layout.HISTORY_FOLDER
     (target / layout.JOURNAL_FOLDER).mkdir(parents=True)
     shutil.copyfile(run_dir / RUN_FILE, snapshot / RUN_FILE)
     for name in ("operations", *(name for name in SCHEMAS if name != "operations"), layout.JOURNAL_FOLDER):
         for path in [*source.glob(f"{name}.parquet"), *sorted((source / name).rglob("*.parquet"))]:
-            place = target / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(path, place)
+            link = target / path.relative_to(source)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            _link_or_copy(path, link)
     whole = layout.table_file(source, "operations")
     if whole.exists() and not layout.table_file(target, "operations").exists():
-        raise FileNotFoundError(f"{whole}: took the place of files that are linked")
+        raise FileNotFoundError(f"{whole}: has replaced files that were linked")
 
 
-def _link_or_copy(path: Path, place: Path) -> None:
+def _link_or_copy(path: Path, link: Path) -> None:
     try:
-        os.link(path, place)
+        os.link(path, link)
     except FileNotFoundError:
         raise
     except OSError:  # another file system, or one without links
-        shutil.copyfile(path, place)
+        shutil.copyfile(path, link)
 
 
-def _exact(history: History, name: str, scratch: Path) -> Iterator[Path]:
+def _files_with_exact_types(history: History, name: str, scratch: Path) -> Iterator[Path]:
     """Yield the files of a table that have the format's types, and one file with all other rows if there are any."""
     schema = SCHEMAS[name]
     others: list[Path] = []

@@ -35,7 +35,7 @@ TABLES: Final[tuple[Table, ...]] = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES, *
 """Every table of a report, in the order of the documentation."""
 
 Judge = Callable[[Path], Judgement]
-Progress = Callable[[object], None]
+OnProgress = Callable[[object], None]
 """Function that receives the name of a step, or its progress."""
 
 
@@ -61,7 +61,7 @@ def make_report(
     scratch: Path,
     judge: Judge,
     engine: Callable[[], AbstractContextManager[Engine]],
-    progress: Progress,
+    progress: OnProgress,
 ) -> Report:
     """Judge some runs and compute every table.
 
@@ -77,20 +77,20 @@ def make_report(
         judgements.append(judge(run.history.run_dir))
     with engine() as opened:
         computed = compute(opened, runs, progress)
-    own = [tables_of_run(computed.tables, run.name) for run in runs]
-    rows = [
+    tables_by_run = [tables_of_run(computed.tables, run.name) for run in runs]
+    run_rows = [
         run_row(run, judgement, end_ns, figures_of(tables))
-        for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, own, strict=True)
+        for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, tables_by_run, strict=True)
     ]
     judged = list(zip(runs, judgements, strict=True))
-    own_rows = {
-        RUNS: rows,
+    other_rows = {
+        RUNS: run_rows,
         ANOMALIES: [row for run, judgement in judged for row in anomaly_rows(run.name, judgement)],
         EVIDENCE: [row for run, judgement in judged for row in evidence_rows(run.name, judgement)],
-        TREND: list(trend_rows(rows, judgements)),
+        TREND: list(trend_rows(run_rows, judgements)),
         CHANGES: list(change_rows([(run.name, run.info) for run in runs])),
     }
-    tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in own_rows.items()}
+    tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in other_rows.items()}
     return Report(tuple(runs), tuple(judgements), computed.end_ns, computed.periods, {**tables, **computed.tables})
 
 

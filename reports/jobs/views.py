@@ -27,7 +27,9 @@ TIMES: Final = {
 RAW: Final = ("operations", "records", "positions", "states", "faults", "assignments")
 """The public tables that are read."""
 VIEWED: Final = ("operations", "records", "positions", "states", "faults")
+"""The public tables that have a view of the same name."""
 _IDENTIFIED: Final = ("records", "positions", "states")
+"""The tables whose rows have a topic id."""
 
 _NAMES: Final = {
     "offset": "at_offset",

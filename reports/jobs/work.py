@@ -18,7 +18,9 @@ from reports.jobs.definition import (
 )
 from reports.jobs.views import READS_REPLICA
 
-FAULTS: Final = text("faults", "the kinds of faults in force when it was called, joined by +; none if there was none")
+FAULTS: Final = text(
+    "faults", "the kinds of faults in force at the call of the operation, joined by +; none if there was none"
+)
 
 OPERATION_PARTITIONS: Final = Stage(
     "operation_partitions",

@@ -92,7 +92,7 @@ def _errors_in_one_line(where: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        room = f"DuckDB had no room, in memory or in {where}: raise --memory-limit, or name a larger disk with --out"
+        room = f"DuckDB had no room left in memory or in {where}: raise --memory-limit, or name a larger disk in --out"
         raise LocalEngineError(f"{room}: {one_line(error)}") from None
     except duckdb.Error as error:
         raise LocalEngineError(f"DuckDB: {one_line(error)}") from None

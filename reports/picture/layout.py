@@ -1,9 +1,9 @@
 """Layout of a picture: from moments to pixels, from lanes to rows.
 
 Time runs to the right but not to scale, because most of it is waiting, and even an operation of a microsecond needs
-room for its label. The distance between two moments grows with the logarithm of the time between them and leaves room
-for the labels of bars that end at the second one. Order is kept exactly; ticks show the true times. Overlapping bars of
-a lane get separate rows.
+room for its label. The distance between two moments grows with the logarithm of the time between them. It is
+increased if a bar that ends at the later moment would otherwise be too short for its label. The order of moments is
+exact, and ticks show the true times. Overlapping bars of a lane get separate rows.
 """
 
 import math
@@ -47,7 +47,7 @@ class BarShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LaneRow:
     """The name of a lane, and its place."""
 
     name: str
@@ -57,8 +57,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A fault as a stretch of time, with its label in a separate row at the top."""
+class BandShape:
+    """A fault in its place: a period across all lanes, with its label in a separate row at the top."""
 
     label: str
     x: float
@@ -68,7 +68,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabelledLine:
     """A labelled line across all lanes."""
 
     x: float
@@ -91,11 +91,11 @@ class Plane:
     width: float
     height: float
     top: float
-    rows: tuple[Row, ...]
+    rows: tuple[LaneRow, ...]
     bars: tuple[BarShape, ...]
-    bands: tuple[Stretch, ...]
-    ticks: tuple[Line, ...]
-    breaks: tuple[Line, ...]
+    bands: tuple[BandShape, ...]
+    ticks: tuple[LabelledLine, ...]
+    breaks: tuple[LabelledLine, ...]
     orders: tuple[tuple[Dot, ...], ...]
     bad_x: float | None
 
@@ -135,7 +135,8 @@ def lay_out(picture: Picture) -> Plane:
         bands=bands,
         ticks=tuple(_ticks(axis, Clock(picture))),
         breaks=tuple(
-            Line(axis[gap.before_ns] - _BREAK_ROOM / 2, f"{gap.operations:,} left out") for gap in picture.breaks
+            LabelledLine(axis[gap.before_ns] - _BREAK_ROOM / 2, f"{gap.operations:,} left out")
+            for gap in picture.breaks
         ),
         orders=tuple(_dots(order, bars) for order in picture.orders),
         bad_x=None if picture.bad_ns is None else axis[picture.bad_ns],
@@ -182,18 +183,18 @@ def _room(bar: Bar) -> float:
     return min(len(bar.label), _LABEL_MAX[bar.mark]) * CHARACTER + _BESIDE_LABEL
 
 
-def _bands(picture: Picture, axis: dict[int, float]) -> Iterable[Stretch]:
+def _bands(picture: Picture, axis: dict[int, float]) -> Iterable[BandShape]:
     last = max(axis)
     for row, band in enumerate(picture.bands):
         begin, end = max(band.begin_ns, min(axis)), last if band.end_ns is None else min(band.end_ns, last)
         is_open = band.end_ns is None or band.end_ns > last
-        yield Stretch(band.label, axis[begin], _HEAD + row * _BAND_ROW, max(6.0, axis[end] - axis[begin]), is_open)
+        yield BandShape(band.label, axis[begin], _HEAD + row * _BAND_ROW, max(6.0, axis[end] - axis[begin]), is_open)
 
 
 def _rows(
     picture: Picture, axis: dict[int, float], ends: dict[int, int], top: float
-) -> tuple[list[Row], list[BarShape]]:
-    rows: list[Row] = []
+) -> tuple[list[LaneRow], list[BarShape]]:
+    rows: list[LaneRow] = []
     shapes: list[BarShape] = []
     y = top
     for number, lane in enumerate(picture.lanes):
@@ -208,16 +209,16 @@ def _rows(
             text = short(bar.label, room) if room >= 3 else ""
             shapes.append(BarShape(bar, number, x, y + _SPACE / 2 + track * step, width, text))
         height = step * len(tracks) + _SPACE / 2
-        rows.append(Row(lane.name, lane.kind, y, height))
+        rows.append(LaneRow(lane.name, lane.kind, y, height))
         y += height
     return rows, shapes
 
 
-def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[Line]:
+def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[LabelledLine]:
     free = 0.0
     for moment, x in axis.items():
         if x >= free:
-            yield Line(x, clock.time(moment))
+            yield LabelledLine(x, clock.time(moment))
             free = x + _TICK_ROOM
 
 
@@ -233,6 +234,6 @@ def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
     return tuple(dots)
 
 
-def lane_names(lanes: Iterable[Lane]) -> float:
+def lane_names_width(lanes: Iterable[Lane]) -> float:
     """Return the width of the column of names."""
     return max((len(lane.name) for lane in lanes), default=0) * (CHARACTER + 0.4) + 24

@@ -1,9 +1,9 @@
 """One violation as one self-contained HTML page, to look at and to paste into an issue.
 
-Nothing is fetched: style, script and drawing are inside. Without the script the drawing, the first order and the log
-are complete, and each bar has a title; the script steps through operations by keyboard, shows the state before and
-after, and goes to the first bad one. The page is readable in light, in dark and on paper; every colour only repeats the
-meaning of a sign, a pattern or a word.
+Nothing is fetched: style, script and drawing are inside. Without the script, the drawing, the first order and the log
+are complete, and each bar has a title. With the script, the page goes to the first bad operation, the keyboard selects
+the next or previous one, and the state before and after it is shown. The page is readable in light, in dark and on
+paper; every colour only repeats the meaning of a sign, a pattern or a word.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from linearizability.picture.drawing import Bar, LaneKind, Mark, Order, Picture,
 from linearizability.picture.generic import draw_verification
 from linearizability.printable import printable
 from linearizability.verify import Verification
-from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_out
+from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names_width, lay_out
 from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000
@@ -50,7 +50,7 @@ def render_picture(picture: Picture) -> str:
         "picture.html.j2",
         picture=picture,
         plane=plane,
-        names_width=lane_names(picture.lanes),
+        names_width=lane_names_width(picture.lanes),
         bar_height=BAR_HEIGHT,
         clock=clock,
         steps=steps,

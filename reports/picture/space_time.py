@@ -11,6 +11,7 @@ from typing import Final
 
 from linearizability.picture.drawing import short
 from linearizability.picture.space_time import Mark, MarkKind, Message, SpaceTime, Stretch
+from linearizability.printable import counted
 from reports.rendering import render
 
 _HEAD: Final = 34
@@ -70,7 +71,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StretchShape:
     """A stretch in its place."""
 
     stretch: Stretch
@@ -80,7 +81,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TimeTick:
     """A time beside its line, or the number of left-out messages."""
 
     y: float
@@ -98,9 +99,9 @@ class SpaceTimePlane:
     lanes: tuple[tuple[str, float], ...]
     arrows: tuple[Arrow, ...]
     flags: tuple[Flag, ...]
-    faults: tuple[Bar, ...]
-    downs: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
+    faults: tuple[StretchShape, ...]
+    downs: tuple[StretchShape, ...]
+    ticks: tuple[TimeTick, ...]
     left: float
 
 
@@ -117,8 +118,8 @@ def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
     left = _TIMES + _FAULT * (max(columns, default=-1) + 1) + 12
     xs = {lane: left + _LANE * (place + 0.5) for place, lane in enumerate(diagram.lanes)}
 
-    def bar(stretch: Stretch, x: float) -> Bar:
-        return Bar(stretch, x, ys[stretch.begin], end_y if stretch.end is None else ys[stretch.end])
+    def bar(stretch: Stretch, x: float) -> StretchShape:
+        return StretchShape(stretch, x, ys[stretch.begin], end_y if stretch.end is None else ys[stretch.end])
 
     return SpaceTimePlane(
         width=left + _LANE * len(diagram.lanes) + _LANE,
@@ -177,15 +178,14 @@ def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
     return columns
 
 
-def _ticks(diagram: SpaceTime, ys: list[float]) -> list[Tick]:
+def _ticks(diagram: SpaceTime, ys: list[float]) -> list[TimeTick]:
     """Return the times that fit beside their lines, and the numbers of left-out messages."""
-    ticks: list[Tick] = []
+    ticks: list[TimeTick] = []
     free_y, before_ms = 0.0, -1
     for moment, y in zip(diagram.moments, ys, strict=True):
         if moment.left_out:
-            noun = "message" if moment.left_out == 1 else "messages"
-            ticks.append(Tick(y - _BREAK / 2 - 4, f"⋯ {moment.left_out:,} {noun} left out ⋯", True))
+            ticks.append(TimeTick(y - _BREAK / 2 - 4, f"⋯ {counted(moment.left_out, 'message')} left out ⋯", True))
         if moment.at_ms != before_ms and y >= free_y:
-            ticks.append(Tick(y, f"{moment.at_ms:,} ms", False))
+            ticks.append(TimeTick(y, f"{moment.at_ms:,} ms", False))
             free_y, before_ms = y + 13, moment.at_ms
     return ticks

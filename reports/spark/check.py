@@ -1,8 +1,8 @@
 """The Spark engine: the shards of a history (`linearizability.shards`), as tasks of a Python Data Source.
 
 Each task reads files directly, with the code of the local engine, and returns its findings; nothing is shuffled, and
-the driver receives summaries and findings, never records. A history that has no shards yet is divided first, by tasks
-too. If its files are on a cluster's shared path, the workers read and divide it there.
+the driver receives summaries and findings, never records. If a history has no shards yet, tasks divide it first.
+The files must be readable by the workers under the same path.
 """
 
 import contextlib

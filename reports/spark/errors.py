@@ -65,9 +65,9 @@ def spark_errors() -> Iterator[None]:
 
 def error_of(text: str) -> HistoryError | EngineFailedError:
     """Return the exception for the text of an error of Spark, which may have many lines."""
-    of_history = re.search(r"HistoryError: (.+)", text)
-    if of_history is not None:
-        return HistoryError(of_history[1])
+    history_error = re.search(r"HistoryError: (.+)", text)
+    if history_error is not None:
+        return HistoryError(history_error[1])
     for pattern, meaning in _CAUSES:
         found = re.search(pattern, text)
         if found is not None:

@@ -3,8 +3,8 @@
     spark-submit --master MASTER --py-files kafkatrial.zip kafkatrial_job.py RUN…
 
 Prints a line of JSON for each run, as `kafkatrial check --json` does, with the run's path. The exit codes are those of
-`kafkatrial check`: 0 for ok, 1 for a violation, 3 for a failed job, 4 for a damaged history, for a path that is not a
-run or if Spark cannot be used, 6 for unknown. `kafkatrial spark-job DIR` writes the two files.
+`kafkatrial check`: 0 for ok, 1 for a violation, 3 for a failed job, 4 for invalid input (a damaged history, a path that
+is not a run) or if Spark cannot be used, 6 for unknown. `kafkatrial spark-job DIR` writes the two files.
 """
 
 import json
@@ -30,7 +30,7 @@ _CODES: Final = {Verdict.OK: 0, Verdict.UNKNOWN: 6, Verdict.VIOLATION: 1}
 def main(runs: Sequence[str]) -> int:
     """Judge every run, print the judgements, and return the exit code."""
     if not runs:
-        return _complain("name at least one run directory", _USAGE)
+        return _print_error("name at least one run directory", _USAGE)
     found = {Verdict.OK}
     try:
         with spark_session():
@@ -39,15 +39,15 @@ def main(runs: Sequence[str]) -> int:
                 found.add(judgement.verdict)
                 sys.stdout.write(json.dumps({"run": run, **judgement.as_json()}) + "\n")
     except (HistoryNotWrittenError, EngineFailedError) as error:
-        return _complain(str(error), _FAILED)
+        return _print_error(str(error), _FAILED)
     except (HistoryError, EngineUnavailableError) as error:
-        return _complain(str(error), _USAGE)
+        return _print_error(str(error), _USAGE)
     except Exception:  # noqa: BLE001 - Python would exit with 1, which means a violation
         traceback.print_exc()
         return _FAILED
     return next(code for verdict, code in reversed(_CODES.items()) if verdict in found)
 
 
-def _complain(line: str, code: int) -> int:
+def _print_error(line: str, code: int) -> int:
     sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
     return code

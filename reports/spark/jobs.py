@@ -25,10 +25,10 @@ _BATCH_ROWS: Final = "65536"
 class SparkEngine:
     """Implementation of `Engine` (reports.jobs.engine)."""
 
-    def __init__(self, spark: "SparkSession", watch: Watch, stack: ExitStack) -> None:
+    def __init__(self, spark: "SparkSession", watch: Watch, step: ExitStack) -> None:
         self._spark = spark
         self._watch = watch
-        self._step = stack
+        self._step = step
         self._stages: list[DataFrame] = []
         self._names: list[str] = []
 

@@ -1,11 +1,14 @@
 """Live view of a run in progress: running counts, the anomalies so far, and how far the counts are behind.
 
 A follower copies each whole flush of the run into `RUN/live`. This is a run directory that only grows, and that is a
-valid history at any time. Structured Streaming counts the rows of its files as they arrive. It works in micro-batches,
-whose results are merged in a small file per table. Between micro-batches Spark keeps no state except the names of the
-files that it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same
-files, and is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a
-judgement of the run. The copy is then removed.
+valid history at any time.
+
+Structured Streaming counts the rows of its files as they arrive, in micro-batches. The counts are merged in a small
+file per table. So Spark's only state is its checkpoint, with the names of the files that it has read. A micro-batch
+that is repeated after a kill has the same number and the same files, and is not counted again.
+
+The local engine judges the copy. So the last progress has the same anomalies as a judgement of the run. The copy is
+then removed.
 """
 
 import json
@@ -42,7 +45,7 @@ _NEWEST: Final = "newest_ns"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LiveProgress:
     """The counts and anomalies of a run so far."""
 
     counts: Mapping[str, Mapping[tuple[str, ...], int]]
@@ -78,7 +81,7 @@ class LiveRun(Accompaniment):
         self,
         run_dir: Path,
         session: Callable[[], Any],
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[LiveProgress], None],
         interval_s: float = INTERVAL_S,
     ) -> None:
         super().__init__("live-run")
@@ -137,10 +140,10 @@ class Counts:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._counted = {name: self._kept(name) for name in _COUNTED}
+        self._counted = {name: self._load(name) for name in _COUNTED}
         self.queries: list[StreamingQuery] = []
 
-    def progress(self, copy: _Copy) -> Progress:
+    def progress(self, copy: _Copy) -> LiveProgress:
         """Return the current progress. Raises EngineFailedError if a stream has stopped."""
         for query in self.queries:
             if query.exception() is not None:
@@ -149,7 +152,7 @@ class Counts:
             counts = {name: dict(kept["counts"]) for name, kept in self._counted.items()}
             newest_ns = self._counted["operations"][_NEWEST]
         judgement = judge(copy.folder) if (copy.folder / RUN_FILE).exists() else None
-        return Progress(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
+        return LiveProgress(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
 
     def wait(self) -> None:
         """Wait until every existing file is counted."""
@@ -171,16 +174,16 @@ class Counts:
             counts.update({tuple(row[column] for column in _COUNTED[name]): row["rows"] for row in found})
             newest_ns = max([kept[_NEWEST], *(row[_NEWEST] or 0 for row in found)])
             self._counted[name] = {"batch": batch, "counts": counts, _NEWEST: newest_ns}
-            self._keep(name)
+            self._save(name)
 
-    def _keep(self, name: str) -> None:
+    def _save(self, name: str) -> None:
         kept = self._counted[name]
         document = {**kept, "counts": [[*key, count] for key, count in kept["counts"].items()]}
         draft = self._folder / f".{name}.json"
         draft.write_text(json.dumps(document), encoding="utf-8")
         draft.replace(self._folder / f"{name}.json")
 
-    def _kept(self, name: str) -> dict[str, Any]:
+    def _load(self, name: str) -> dict[str, Any]:
         path = self._folder / f"{name}.json"
         if not path.exists():
             return {"batch": -1, "counts": Counter(), _NEWEST: 0}

@@ -17,8 +17,8 @@ CONNECT_PORT: Final = 15002
 CONNECT_TIMEOUT_S: Final = 10.0
 
 
-class Kind(StrEnum):
-    """Kind of a master: the driver itself, a cluster manager, or a Spark Connect server."""
+class MasterKind(StrEnum):
+    """MasterKind of a master: the driver itself, a cluster manager, or a Spark Connect server."""
 
     LOCAL = "local"
     STANDALONE = "spark"
@@ -32,7 +32,7 @@ class Master:
     """The URL of a master, as a user gave it, and its parts."""
 
     url: str
-    kind: Kind
+    kind: MasterKind
     addresses: tuple[tuple[str, int], ...] = ()
     """The addresses on which it listens; empty for a local master, and for YARN, whose configuration has them."""
 
@@ -40,20 +40,20 @@ class Master:
     def of(cls, url: str) -> Self:
         """Parse a URL. Raises EngineUnavailableError for one that Spark does not support."""
         if re.fullmatch(r"local(-cluster)?(\[.*\])?", url):
-            return cls(url, Kind.LOCAL)
+            return cls(url, MasterKind.LOCAL)
         if url == "yarn":
-            return cls(url, Kind.YARN)
+            return cls(url, MasterKind.YARN)
         scheme, _, rest = url.partition("://")
         with contextlib.suppress(ValueError):
             match scheme:
                 case "spark":
-                    return cls(url, Kind.STANDALONE, tuple(_address(host, None) for host in rest.split(",")))
+                    return cls(url, MasterKind.STANDALONE, tuple(_address(host, None) for host in rest.split(",")))
                 case "sc":
-                    return cls(url, Kind.CONNECT, (_address(rest.partition("/")[0], CONNECT_PORT),))
+                    return cls(url, MasterKind.CONNECT, (_address(rest.partition("/")[0], CONNECT_PORT),))
                 case "k8s":
                     inner, _, host = rest.rpartition("://")
                     return cls(
-                        url, Kind.KUBERNETES, (_address(host.partition("/")[0], 80 if inner == "http" else 443),)
+                        url, MasterKind.KUBERNETES, (_address(host.partition("/")[0], 80 if inner == "http" else 443),)
                     )
         known = "local[*], spark://HOST:PORT, yarn, k8s://https://HOST:PORT, sc://HOST:PORT"
         raise EngineUnavailableError(f"{url}: not a Spark master; known are {known}")
@@ -61,7 +61,7 @@ class Master:
     @property
     def is_loopback(self) -> bool:
         """Whether it is on this machine, so that the driver need not listen on other addresses."""
-        return self.kind is Kind.LOCAL or (
+        return self.kind is MasterKind.LOCAL or (
             bool(self.addresses) and all(re.match(r"127\.|localhost$|::1$", host) for host, _ in self.addresses)
         )
 

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from linearizability.isolated_python import isolate_children
 from reports.spark.archive import archive_options
 from reports.spark.errors import EngineFailedError, EngineUnavailableError
-from reports.spark.masters import Kind, Master
+from reports.spark.masters import Master, MasterKind
 from reports.spark.shipping import code_paths, shipped
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def spark_session(
         return
     named = None if master is None else Master.of(master)
     with contextlib.ExitStack() as stack:
-        if named is not None and named.kind is Kind.CONNECT:
+        if named is not None and named.kind is MasterKind.CONNECT:
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # raised as an error as well
             session = _connected(SparkSession, named, settings or {})
@@ -175,7 +175,7 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     ours = {**_OURS, **(_OURS_ON_LOOPBACK if chosen.is_loopback else {})}
     ours["spark.executorEnv.PYTHONSAFEPATH"] = "1"
-    if chosen.kind is Kind.LOCAL:
+    if chosen.kind is MasterKind.LOCAL:
         ours["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(code_paths())
     builder = session_class.builder.master(chosen.url)
     for name, value in {**{name: ours[name] for name in ours if not theirs.contains(name)}, **settings}.items():
@@ -201,14 +201,14 @@ def _not_started(output: str, error: Exception) -> EngineUnavailableError:
 def _require_executors(session: "SparkSession", master: Master) -> None:
     """Raise EngineUnavailableError if no executor starts: a master accepts an application even without workers."""
     context = session.sparkContext
-    if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+    if master.kind is not MasterKind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return
     give_up_s = time.monotonic() + _EXECUTOR_TIMEOUT_S
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:  # the driver is one of them  # noqa: SLF001 - no API counts executors
         if time.monotonic() > give_up_s:
-            required = "the memory and cores that spark.executor.memory and spark.executor.cores require"
+            required = "the memory of spark.executor.memory and the cores of spark.executor.cores"
             raise EngineUnavailableError(
-                f"{master.url}: no executor in {_EXECUTOR_TIMEOUT_S:.0f} s: has a worker {required}?"
+                f"{master.url}: no executor in {_EXECUTOR_TIMEOUT_S:.0f} s: a worker needs {required}"
             )
         time.sleep(0.1)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ZIP_NAME: Final = "kafkatrial.zip"
 JOB_NAME: Final = "kafkatrial_job.py"
 _PACKAGES: Final = (linearizability, reports)
-_AT = (1980, 1, 1, 0, 0, 0)
+_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the zip, so that the same code makes the same bytes."""
 _JOB: Final = '''"""Judge histories on Spark: spark-submit --py-files kafkatrial.zip kafkatrial_job.py RUN…"""
 
@@ -54,7 +54,7 @@ def write_zip(path: Path) -> None:
             top = Path(package.__path__[0])
             for source in sorted(top.rglob("*")):
                 if source.is_file() and "__pycache__" not in source.parts:
-                    entry = zipfile.ZipInfo(str(Path(top.name) / source.relative_to(top)), _AT)
+                    entry = zipfile.ZipInfo(str(Path(top.name) / source.relative_to(top)), _ENTRY_TIME)
                     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                     archive.writestr(entry, source.read_bytes())
 

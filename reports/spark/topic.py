@@ -62,10 +62,10 @@ def collect_runs(spark: "SparkSession", bootstrap_servers: str, topic: str, fold
     shutil.rmtree(draft, ignore_errors=True)
     try:
         with spark_errors():
-            spark.dataSource.register(HistoryTopic)
+            spark.dataSource.register(HistoryTopicSource)
             options = {"bootstrap": bootstrap_servers, "topic": topic, "folder": str(draft.absolute())}
-            messages = spark.read.format(HistoryTopic.name()).options(**options).load().toArrow().to_pylist()
-        return [_moved(folder, draft, run, rows) for run, rows in _by_run(messages).items()]
+            messages = spark.read.format(HistoryTopicSource.name()).options(**options).load().toArrow().to_pylist()
+        return [_publish(folder, draft, run, rows) for run, rows in _by_run(messages).items()]
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -102,7 +102,7 @@ def _by_run(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str
     return found
 
 
-def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+def _publish(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]]) -> Path:
     """Complete a run directory with `run.json`, and move it to its place."""
     target = folder / Path(run).name
     if target.exists():
@@ -110,8 +110,9 @@ def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]
     documents = [row["document"] for row in rows if row["table"] == RUN]
     if not documents:
         raise HistoryError(f"the topic has no run.json of run {run}")
-    whole = rows[-1]["table"] == RUN and len(documents) > 1
-    document = {**json.loads(documents[-1]), **({} if whole else {"complete": False})}
+    # A run sends `run.json` first, and again as its last message; without that one, it was killed or is in progress.
+    has_end = rows[-1]["table"] == RUN and len(documents) > 1
+    document = {**json.loads(documents[-1]), **({} if has_end else {"complete": False})}
     source = draft / _name(run)
     (source / layout.HISTORY_FOLDER).mkdir(parents=True, exist_ok=True)
     RunInfo.of(target, document).write(source)
@@ -119,7 +120,7 @@ def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]
     return target
 
 
-class HistoryTopic(DataSource):
+class HistoryTopicSource(DataSource):
     """Data source of Spark with a row for each message of the topic."""
 
     @classmethod

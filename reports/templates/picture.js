@@ -6,8 +6,8 @@ const scroll = document.querySelector(".scroll");
 const bad = document.querySelector(".bar.bad") || [...document.querySelectorAll(".bar.evidence")].pop() || bars.get(0);
 let chosen = bad ? Number(bad.dataset.bar) : 0, order = 0;
 
-// What the box below the timeline says of a bar: its own facts, then the states around it in the order that is shown.
-function tell(number) {
+// Show the details of a bar below the timeline: its facts, then the states before and after it in the selected order.
+function showDetails(number) {
   const bar = data.bars[number], step = data.orders[order] && data.orders[order][number];
   if (!bar) return;
   document.getElementById("details-title").textContent = bar.title;
@@ -29,19 +29,19 @@ function choose(number, centre) {
   chosen = number;
   const bar = bars.get(number);
   bar.classList.add("chosen");
-  tell(number);
+  showDetails(number);
   const box = bar.getBoundingClientRect(), view = scroll.getBoundingClientRect();
   if (centre || box.left < view.left || box.right > view.right) {
     scroll.scrollLeft += box.left + box.width / 2 - view.left - view.width / 2;
   }
 }
 
-function show(number) {
+function showOrder(number) {
   if (!orders[number]) return;
   order = number;
   orders.forEach((group, place) => group.toggleAttribute("hidden", place !== number));
   document.querySelectorAll("[name=order]").forEach((radio) => { radio.checked = Number(radio.value) === number; });
-  tell(chosen);
+  showDetails(chosen);
 }
 
 const moves = {
@@ -53,14 +53,14 @@ const keys = {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
-  else if (event.key >= "1" && event.key <= "9") show(Number(event.key) - 1);
+  else if (event.key >= "1" && event.key <= "9") showOrder(Number(event.key) - 1);
 });
 for (const [number, bar] of bars) {
-  bar.addEventListener("mouseenter", () => tell(number));
-  bar.addEventListener("mouseleave", () => tell(chosen));
+  bar.addEventListener("mouseenter", () => showDetails(number));
+  bar.addEventListener("mouseleave", () => showDetails(chosen));
   bar.addEventListener("click", () => choose(number));
 }
 document.querySelectorAll("[data-do]").forEach((button) => button.addEventListener("click", moves[button.dataset.do]));
-document.querySelectorAll("[name=order]").forEach((radio) => radio.addEventListener("change", () => show(Number(radio.value))));
+document.querySelectorAll("[name=order]").forEach((radio) => radio.addEventListener("change", () => showOrder(Number(radio.value))));
 document.querySelectorAll(".tools, .help").forEach((part) => { part.hidden = false; });
 moves.bad();

@@ -1,5 +1,5 @@
 "use strict";
-// The filter hides rows and columns; an area whose rows are all hidden goes too. Without this script everything is shown.
+// The filter hides rows and columns; an area is hidden if all its rows are. Without this script everything is shown.
 const form = document.querySelector(".filter");
 const rows = [...document.querySelectorAll(".matrix tr[data-level]")];
 const columns = [...form.querySelectorAll("[name=target]")];

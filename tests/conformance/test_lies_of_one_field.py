@@ -460,8 +460,8 @@ LIES = {
     ),
     "source of a setting of a new topic": Lie(
         "admin/creation-is-described",
-        _created_with("segment.ms", config_source=4),
-        "segment.ms: DescribeConfigs returned 604800000 DEFAULT_CONFIG, CreateTopics 604800000 STATIC_BROKER_CONFIG",
+        _created_with("index.interval.bytes", config_source=4),
+        "index.interval.bytes: DescribeConfigs returned 4096 DEFAULT_CONFIG, CreateTopics 4096 STATIC_BROKER_CONFIG",
     ),
     "read-only setting of a new topic": Lie(
         "versions/create-topics",

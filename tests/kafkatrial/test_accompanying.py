@@ -8,7 +8,7 @@ import pytest
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
 from conformance.trial.trial import Trial
 from kafkatrial.accompanying import Companions
-from kafkatrial.chaos_session import Choices, make_companions
+from kafkatrial.chaos_session import ChaosChoices, make_companions
 from kafkatrial.errors import UsageError
 from linearizability.history.errors import HistoryError
 
@@ -74,6 +74,6 @@ def test_programming_error_is_raised():
     ],
 )
 def test_topic_and_bootstrap_servers_need_each_other(given, line):
-    choices = Choices(("reference",), None, None, None, (), keep_going=False, shrink_minutes=0, out=None, **given)
+    choices = ChaosChoices(("reference",), None, None, None, (), keep_going=False, shrink_minutes=0, out=None, **given)
     with pytest.raises(UsageError, match=line):
         make_companions(choices)

@@ -12,7 +12,7 @@ from conformance.fuzz.world import Port, World
 from kafkatrial import fuzzing
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.fuzzing import FuzzCommand, FuzzPlan, exit_code_of
+from kafkatrial.fuzzing import FuzzPlan, FuzzRunner, exit_code_of_session
 from linearizability.judgement import Anomaly, Judgement, Verdict
 
 WORLD = World("AAAAAAAAAAAAAAAAAAAAAA", (1, 2, 3), {}, {})
@@ -56,7 +56,7 @@ def finding(symptom, is_confirmed):
     ],
 )
 def test_the_exit_code_depends_on_judgement_and_findings(judgement, findings, code):
-    assert exit_code_of(SessionReport(FuzzProgress(), judgement), findings) is code
+    assert exit_code_of_session(SessionReport(FuzzProgress(), judgement), findings) is code
 
 
 def test_a_saved_finding_can_be_read(tmp_path):
@@ -84,7 +84,7 @@ def interrupted_command(tmp_path, monkeypatch):
 
         monkeypatch.setattr(fuzzing, "run_session", session)
         plan = FuzzPlan("reference", SessionPlan(1, 5.0, limits_for("reference"), None), 60.0, tmp_path)
-        return FuzzCommand(plan, as_json=True)
+        return FuzzRunner(plan, as_json=True)
 
     def shrink(replays):
         raise KeyboardInterrupt

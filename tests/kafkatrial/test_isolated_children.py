@@ -1,6 +1,7 @@
-"""Isolation of child processes: a user's project has modules with the names of kafkatrial's and the standard library's.
+"""Isolation of child processes from the user's project: they import none of its modules, whatever their names.
 
-Each of these modules writes a file and raises an error when it is imported.
+The project of these tests has hostile modules, with the names of modules of kafkatrial, its dependencies and the
+standard library. A hostile module that is imported writes its name to a file and raises an error.
 """
 
 import json
@@ -31,56 +32,57 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 OURS = ("chaos", "conformance", "fixtures", "kafkatrial", "linearizability", "reference_broker", "reports")
 DEPENDENCIES = ("confluent_kafka", "crc32c", "docker", "duckdb", "hypothesis", "kio", "mfusepy", "numpy", "pyarrow")
-MARK = "executed"
-HOSTILE = """
-from pathlib import Path
-with (Path({project!r}) / "executed").open("a") as mark:
-    mark.write(__name__ + "\\n")
+IMPORTED_FILE = "imported"
+HOSTILE_SOURCE = """
+with open({imported_file!r}, "a") as file:
+    file.write(__name__ + "\\n")
 raise RuntimeError(__name__ + " is the user's")
 """
 
 
-def write_project(path, packages, modules):
-    source = HOSTILE.format(project=str(path))
+def enter_project(path, monkeypatch, packages, modules):
+    """Write a project with hostile packages and modules, and make it the working directory."""
+    source = HOSTILE_SOURCE.format(imported_file=str(path / IMPORTED_FILE))
     for package in packages:
         (path / package).mkdir()
         (path / package / "__init__.py").write_text(source)
     for module in modules:
         (path / f"{module}.py").write_text(source)
+    monkeypatch.chdir(path)
+    # This process must not import the modules either; an empty entry is the working directory.
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def executed(path):
-    mark = path / MARK
-    return mark.read_text().split() if mark.exists() else []
+def imported(path):
+    file = path / IMPORTED_FILE
+    return file.read_text().split() if file.exists() else []
 
 
 @pytest.fixture
 def everything_hostile(tmp_path, monkeypatch):
-    """Set a working directory with a hostile module for each package of ours, dependency and standard module."""
-    write_project(tmp_path, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    """Enter a project with a hostile module for each package of ours, dependency and standard module."""
+    enter_project(tmp_path, monkeypatch, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
     yield tmp_path
-    assert executed(tmp_path) == []
+    assert imported(tmp_path) == []
 
 
 @pytest.fixture(params=[None, ".", "{project}"], ids=["no-path", "dot", "absolute"])
 def hostile(request, tmp_path, monkeypatch):
-    """Set a working directory with hostile modules that Python does not need to start; PYTHONPATH may name it, too."""
-    write_project(tmp_path, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    """Enter a project that may also be in PYTHONPATH.
+
+    It has only hostile modules that are not imported before kafkatrial can remove the project from the path.
+    """
+    enter_project(tmp_path, monkeypatch, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
     if request.param is not None:
         monkeypatch.setenv("PYTHONPATH", request.param.format(project=tmp_path) + os.pathsep)
     yield tmp_path
-    assert executed(tmp_path) == []
+    assert imported(tmp_path) == []
 
 
 @pytest.fixture
 def history(everything_hostile):
-    """Copy a history, because Spark writes a log file beside the history."""
+    """Copy a history into the project, because Spark writes a log file beside the history."""
     return shutil.copytree(ROOT / "examples" / "histories" / "lost-write", everything_hostile / "lost-write")
 
 
@@ -133,10 +135,10 @@ def test_a_disk_in_fuse(everything_hostile):
         disk.unmount()
 
 
-def test_the_probe_for_packets(everything_hostile):
-    here = namespace.why_no_namespace()
+def test_the_probe_for_network_namespaces(everything_hostile):
+    expected = namespace.why_no_namespace()
     namespace.why_no_namespace.cache_clear()
-    assert namespace.why_no_namespace() == here
+    assert namespace.why_no_namespace() == expected
 
 
 def test_workers_of_the_checkers(everything_hostile):
@@ -146,8 +148,8 @@ def test_workers_of_the_checkers(everything_hostile):
 
 @pytest.mark.slow
 def test_the_worker_of_a_mutant(everything_hostile):
-    (tried,) = try_mutants(iter([Candidate(CLEAN, ["1"])]), 0.1, workers=1)
-    assert (tried.killed_by, tried.attempts) == ("", 1)
+    (result,) = try_mutants(iter([Candidate(CLEAN, ["1"])]), 0.1, workers=1)
+    assert (result.killed_by, result.attempts) == ("", 1)
 
 
 def test_workers_of_the_simulation(everything_hostile):

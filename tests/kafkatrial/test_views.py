@@ -68,10 +68,14 @@ def test_no_color_is_honoured(monkeypatch):
 
 def test_an_installation_in_a_log_has_few_lines(capsys):
     with show_progress("apache-kafka") as report:
-        for done in range(201):
-            report(f"fetching jar {done}", done, 200)
-        report("checking", 0, 0)
-    assert 3 <= len(capsys.readouterr().out.splitlines()) <= 15
+        report("resolving apache-kafka", 0, 0)
+        for done in range(1, 201):
+            report(f"jar-{done}.jar", done, 200)
+        report("creating the class data archive", 0, 0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["resolving apache-kafka", "jar-1.jar (1/200)", "jar-20.jar (20/200)"]
+    assert lines[-2:] == ["jar-200.jar (200/200)", "creating the class data archive"]
+    assert len(lines) == 13
 
 
 @pytest.mark.parametrize("missing", [None, "rejected toxiproxy-server: wrong hash; run: kafkatrial targets install"])

@@ -42,10 +42,10 @@ def _delete_old_segments(topic: Topic, partition: Partition) -> None:
     if "delete" not in topic.properties.get("cleanup.policy", "delete"):
         return
     kept = [each for each in segments(topic, partition) if each[-1].last_offset >= partition.log_start_offset]
-    oversize = _number(topic, "retention.bytes", _UNLIMITED)
-    spare = sum(map(_size, kept)) - oversize
-    while kept and oversize != _UNLIMITED and (spare := spare - _size(kept[0])) >= 0:
-        kept.pop(0)
+    retention_bytes = _number(topic, "retention.bytes", _UNLIMITED)
+    excess = sum(map(_size, kept)) - retention_bytes
+    while kept and retention_bytes != _UNLIMITED and _size(kept[0]) <= excess:
+        excess -= _size(kept.pop(0))
     retention_ms = _number(topic, "retention.ms", _WEEK_MS)
     expired = takewhile(lambda segment: _is_expired(segment, retention_ms), kept)
     kept = kept[len(list(expired)) :]
@@ -61,8 +61,8 @@ def _is_expired(segment: _Segment, retention_ms: int) -> bool:
 def segments(topic: Topic, partition: Partition) -> list[_Segment]:
     """Return the batches of a log by segment.
 
-    A first batch without a timestamp (-1) does not age: a segment then rolls by the time since its creation, which is
-    shorter than `segment.ms` in every script that has such a batch.
+    If the first batch of a segment has no timestamp (-1), Kafka compares `segment.ms` with the time since the creation
+    of the segment. In every script with such a batch, this time is shorter than `segment.ms`.
     """
     roll_ms = _number(topic, "segment.ms", _WEEK_MS)
     roll_bytes = _number(topic, "segment.bytes", _GIBIBYTE)
@@ -86,10 +86,10 @@ def _compact(topic: Topic, partition: Partition) -> None:
     *cleaned, _ = segments(topic, partition)
     batches = [batch for segment in cleaned for batch in segment]
     newest = {record.key: record.offset for batch in batches for record in batch.records}
-    has_tombstones = topic.properties.get("delete.retention.ms") != "0"
+    keeps_tombstones = topic.properties.get("delete.retention.ms") != "0"
     for batch in batches:
         kept = (record for record in batch.records if newest[record.key] == record.offset)
-        left = tuple(record for record in kept if has_tombstones or record.value is not None)
+        left = tuple(record for record in kept if keeps_tombstones or record.value is not None)
         partition.batches[partition.batches.index(batch)] = replace(batch, records=left, last=batch.last_offset)
     partition.batches = [batch for batch in partition.batches if batch.records]
 

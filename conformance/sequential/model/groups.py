@@ -24,7 +24,7 @@ _GROUP_NOT_FOUND_SINCE: Final = 9
 """First version of OffsetCommit in which a group may not be found (KIP-848)."""
 _NO_GENERATION: Final = "ILLEGAL_GENERATION"
 _NO_GROUP: Final = OneOf(
-    (_NO_GENERATION, "GROUP_ID_NOT_FOUND"), "in older versions of Kafka or of the API, and since 4.0"
+    (_NO_GENERATION, "GROUP_ID_NOT_FOUND"), "the second one since Kafka 4.0, in newer versions of the API"
 )
 
 
@@ -63,8 +63,8 @@ def _group_error(group: Group, step: OffsetCommit) -> str | None:
 def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
     """Return the last commit; offset -1, no metadata and no error if there is none.
 
-    The same is expected for a topic that does not exist, if the request names it. Nothing is expected if the request
-    may have its id.
+    For a topic that does not exist, the same is expected of a version that names topics. Nothing is expected of a
+    version that may identify topics by id.
     """
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
@@ -132,7 +132,7 @@ def _not_found(step: DescribeGroup) -> Expectation:
     """Return the response about a group that does not exist: it is dead, or there is an error since v6 (KIP-1043)."""
     if step.version is not None and step.version < _NOT_DEAD_SINCE:
         return {"error": "NONE", "state": DEAD, "members": ()}
-    error = OneOf(("NONE", "GROUP_ID_NOT_FOUND"), "in older versions of Kafka or of the API, and since 4.0")
+    error = OneOf(("NONE", "GROUP_ID_NOT_FOUND"), "the second one since Kafka 4.0, in newer versions of the API")
     return {"error": error, "state": DEAD}
 
 

@@ -15,10 +15,10 @@ UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER_ID"
 
 
 def join_group(cluster: ModelCluster, step: JoinGroup) -> Expectation:
-    """Assign an id to a new member, or begin a generation that is led by its only member, at once if it is static.
+    """Assign an id to a new member, or begin a generation with the only member as its leader.
 
-    A member that joins again before it has sent the assignment remains in the same generation, unless its protocols
-    have changed.
+    A static member begins a generation with its first request. A member that joins again before it has sent the
+    assignment remains in the same generation, unless its protocols have changed.
     """
     group = cluster.groups.setdefault(step.group, Group())
     member = step.member
@@ -79,7 +79,7 @@ def leave_group(cluster: ModelCluster, step: LeaveGroup) -> Expectation:
 
 
 def generation_error(group: Group, member: Member, generation: int) -> str | None:
-    """Return the error of a request that only a member sends, in its generation."""
+    """Return the error of a request from another member than the group's, or with another generation; else None."""
     if group.member is None or group.member != member:
         return UNKNOWN_MEMBER
     return "ILLEGAL_GENERATION" if generation != group.generation else None

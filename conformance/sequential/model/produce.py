@@ -122,7 +122,7 @@ def _response(cluster: ModelCluster, step: Produce) -> Expectation:
         return _rejected("MESSAGE_TOO_LARGE")
     if rejection := _rejected_records(topic, batch):
         return rejection
-    return _in_sequence(topic, partition, batch, size)
+    return _appended_in_sequence(topic, partition, batch, size)
 
 
 def _rejected(error: Any, **more: Any) -> Expectation:
@@ -159,7 +159,7 @@ def _rejected_records(topic: Topic, batch: Batch) -> Expectation | None:
     return None
 
 
-def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
+def _appended_in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
     """Check epoch and sequence (KIP-98, KIP-360): a duplicate, a gap, an old epoch, or the next in order.
 
     A producer that the partition does not know may begin with any sequence number.

@@ -29,7 +29,7 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
     """Add `throttled` to a response: true if the client has a quota, because scripts always exceed it.
 
-    Its connection is muted for the throttle time, if it has one.
+    The connection is muted for the throttle time of the response, if there is one.
     """
     throttled = bool(cluster.quotas.get((client, None)))
     return {**served, "throttled": throttled, "muted": "for the throttle time"}

@@ -37,6 +37,20 @@ from conformance.sequential.steps.admin import (
     ScramMechanism,
 )
 from conformance.sequential.steps.base import TOPIC, Script, Step
+from conformance.sequential.steps.composed import (
+    AfterCleanup,
+    AsClient,
+    AwaitTopic,
+    Cleanup,
+    Eventually,
+    ListConfigResources,
+    On,
+    OnEveryBroker,
+    Placement,
+    UseDefaults,
+    UseSettings,
+    WithUnknownTags,
+)
 from conformance.sequential.steps.connection import (
     API_VERSIONS_NEWEST,
     ApiVersions,
@@ -84,20 +98,6 @@ from conformance.sequential.steps.records import (
     Produce,
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
-from conformance.sequential.steps.where import (
-    AfterCleanup,
-    AsClient,
-    AwaitTopic,
-    Cleanup,
-    Eventually,
-    ListConfigResources,
-    On,
-    OnEveryBroker,
-    Placement,
-    UseDefaults,
-    UseSettings,
-    WithUnknownTags,
-)
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.record_batch import Compression, Record
 

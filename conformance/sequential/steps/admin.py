@@ -104,7 +104,7 @@ class AlterConfigs(Step):
 
 @dataclass(frozen=True, slots=True)
 class DescribeConfigs(Step):
-    """DescribeConfigs of a topic, of the settings named (KIP-133, KIP-226)."""
+    """DescribeConfigs of a topic, for the settings with these names (KIP-133, KIP-226)."""
 
     names: tuple[str, ...]
     topic: str = TOPIC

@@ -40,7 +40,7 @@ class DeleteTopicById(Step):
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Step):
-    """Metadata without automatic creation, of the topics named; None requests all, an empty tuple none."""
+    """Metadata without automatic creation, of the topics with these names; None requests all, an empty tuple none."""
 
     topics: tuple[str, ...] | None = (TOPIC,)
     version: int | None = None

@@ -1,11 +1,14 @@
 """`zombie-producer`: a fenced producer wrote (KIP-98 fences by epoch; KIP-360 and KIP-890 bump the epoch).
 
-Choices. Of one producer id the higher epoch is newer. Another id is newer if it was returned by an init_producer_id
-that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
-in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first
-commit of its transaction, and something was acknowledged in the transaction. Clients complete an empty transaction
-without a request. If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence
-may have been lost, so a write by a fenced producer is permitted.
+Choices. With the same producer id, a higher epoch is newer. Another producer id is newer if it was returned by an
+init_producer_id that was invoked after an operation with the first id had completed. The order of the numbers means
+nothing, because brokers allocate ids in blocks. Operations with an unknown id or epoch are not judged.
+
+A commit changes an outcome only if it is the first commit of its transaction, and a write of the transaction was
+acknowledged. (Clients complete an empty transaction without a request.)
+
+If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may have been lost,
+so a write by a fenced producer is permitted.
 """
 
 from collections.abc import Iterable
@@ -25,13 +28,15 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 NAME = "zombie-producer"
 _STATE_TOPIC: Final = "__transaction_state"
-_UNKNOWN: Final = -(2**63)
-"""An unknown time of allocation (before every time), or no transaction."""
+_NO_TRANSACTION: Final = -(2**63)
+"""The `txn_seq` of an operation outside a transaction."""
+_UNKNOWN_NS: Final = -(2**63)
+"""An unknown time of allocation. It is before every other time, so that such an id is not newer than any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """Operations that are ok and have a transactional id and a known producer id and epoch."""
+    """Uses of producer ids: operations that are ok and have a transactional id, a known producer id and an epoch."""
 
     txn: Indexes
     """Number of the transactional id."""
@@ -41,30 +46,31 @@ class _Uses:
     invoke_ns: Int64s
     complete_ns: Int64s
     inits: Flags
+    """Whether the operation is an init_producer_id."""
     op_id: Int64s
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return the findings; each counts operations."""
+    """Return the findings, at most one per verdict; each counts operations."""
     table = run.transactional
     known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
-    acts = pa.chunked_array([pa.array(_acts(table))])
-    rows = table.append_column("acts", acts).filter(pc.and_(known, pc.not_equal(table["producer_id"], -1)))
+    must_fail = pa.chunked_array([pa.array(_must_fail_if_fenced(table))])
+    rows = table.append_column("must_fail", must_fail).filter(pc.and_(known, pc.not_equal(table["producer_id"], -1)))
     if not rows.num_rows:
         return
     uses = _uses(rows)
-    fenced = _newer_epoch_was_used(uses) | (_successors_known_ns(uses)[uses.producer] < uses.invoke_ns)
-    zombies = np.flatnonzero(fenced & rows["acts"].to_numpy())
+    fenced = _newer_epoch_was_used(uses) | (_successor_known_ns(uses)[uses.producer] < uses.invoke_ns)
+    zombies = np.flatnonzero(fenced & rows["must_fail"].to_numpy())
     topics = rows["topic"].take(pa.array(zombies)).to_pylist()
     kept = np.array([all(map(run.context.keeps_content, {_STATE_TOPIC, topic} - {None})) for topic in topics], np.bool_)
     for verdict, chosen in ((Verdict.VIOLATION, zombies[kept]), (Verdict.PERMITTED, zombies[~kept])):
         if len(chosen):
-            yield Anomaly(NAME, verdict, len(chosen), tuple(_lowest(rows, uses, chosen)))
+            yield Anomaly(NAME, verdict, len(chosen), tuple(_evidence(rows, uses, chosen)))
 
 
-def _acts(table: pa.Table) -> Flags:
-    """Whether a row is an operation that must fail for a fenced producer."""
-    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _UNKNOWN)
+def _must_fail_if_fenced(table: pa.Table) -> Flags:
+    """Whether each row is an operation that must fail for a fenced producer: a write, or a first commit of writes."""
+    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _NO_TRANSACTION)
     writes, commits = table["writes"].to_numpy(), table["commits"].to_numpy()
     ok, op_id = table["ok"].to_numpy(), numbers(table["op_id"], 0)
     transaction = np.unique(np.stack([process, txn_seq]), axis=1, return_inverse=True)[1].reshape(-1)
@@ -73,8 +79,9 @@ def _acts(table: pa.Table) -> Flags:
     wrote[transaction[writes & ok]] = True
     first = np.full(count, NEVER_NS, np.int64)
     np.minimum.at(first, transaction[commits], op_id[commits])
-    acts: Flags = writes | (commits & (txn_seq != _UNKNOWN) & wrote[transaction] & (first[transaction] == op_id))
-    return acts
+    changes_outcome = commits & (txn_seq != _NO_TRANSACTION) & wrote[transaction] & (first[transaction] == op_id)
+    must_fail: Flags = writes | changes_outcome
+    return must_fail
 
 
 def _uses(rows: pa.Table) -> _Uses:
@@ -93,44 +100,52 @@ def _uses(rows: pa.Table) -> _Uses:
 
 
 def _newer_epoch_was_used(uses: _Uses) -> Flags:
-    """Whether, per use, a use of the same producer id with a higher epoch had completed before it was invoked."""
+    """Whether, for each use, a use of the same producer id with a higher epoch had completed before it was invoked.
+
+    The invocations and completions of all uses are sorted by producer and time. The maximum epoch of the completions up
+    to each of these events is then a running maximum: `producer * span + rank` makes it start again at each producer.
+    """
     count = len(uses.txn)
     is_invocation = np.repeat([True, False], count)
     time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
     producer = np.tile(uses.producer, 2)
     ranks = np.unique(uses.epoch, return_inverse=True)[1].reshape(-1) + 1
-    height = np.concatenate([np.zeros(count, np.int64), ranks])
+    completed_rank = np.concatenate([np.zeros(count, np.int64), ranks])  # 0 for an invocation
     order = np.lexsort((~is_invocation, time_ns, producer))  # Invocations first: "before" excludes the same time.
     span = int(ranks.max()) + 1
-    highest = np.maximum.accumulate(producer[order] * span + height[order]) % span
+    highest = np.maximum.accumulate(producer[order] * span + completed_rank[order]) % span
     newer = np.zeros(count, np.bool_)
     invoked = is_invocation[order]
     newer[order[invoked]] = highest[invoked] > ranks[order[invoked]]
     return newer
 
 
-def _successors_known_ns(uses: _Uses) -> Int64s:
-    """Return, per producer id, when an id that certainly replaced it was first known to be in use, else NEVER_NS."""
+def _successor_known_ns(uses: _Uses) -> Int64s:
+    """Return, for each producer id, the first completion of a use of a newer id; NEVER_NS if there is none.
+
+    An id is newer if it was allocated after the first completion of a use of the older id.
+    """
     count = int(uses.producer.max()) + 1
     known_ns, allocated_ns = np.full(count, NEVER_NS, np.int64), np.full(count, NEVER_NS, np.int64)
     np.minimum.at(known_ns, uses.producer, uses.complete_ns)
     np.minimum.at(allocated_ns, uses.producer[uses.inits], uses.invoke_ns[uses.inits])
     # An id that was used before it was allocated in this history has an unknown time of allocation.
-    allocated_ns[(allocated_ns == NEVER_NS) | (allocated_ns > known_ns)] = _UNKNOWN
+    allocated_ns[(allocated_ns == NEVER_NS) | (allocated_ns > known_ns)] = _UNKNOWN_NS
     txn = np.zeros(count, np.int64)
     txn[uses.producer] = uses.txn
-    successors = np.full(count, NEVER_NS, np.int64)
+    successor_known_ns = np.full(count, NEVER_NS, np.int64)
     bounds = np.append(np.flatnonzero(np.diff(txn, prepend=-1)), count)
-    for begin, end in pairwise(bounds.tolist()):
+    for begin, end in pairwise(bounds.tolist()):  # the producer ids of one transactional id
         if end - begin > 1:
             by_allocation = begin + np.argsort(allocated_ns[begin:end])
             first_known = np.append(np.minimum.accumulate(known_ns[by_allocation][::-1])[::-1], NEVER_NS)
-            later = np.searchsorted(allocated_ns[by_allocation], known_ns[begin:end], side="right")
-            successors[begin:end] = first_known[later]
-    return successors
+            first_newer = np.searchsorted(allocated_ns[by_allocation], known_ns[begin:end], side="right")
+            successor_known_ns[begin:end] = first_known[first_newer]
+    return successor_known_ns
 
 
-def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]:
+def _evidence(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]:
+    """Yield the evidence of the lowest operations, ordered by topic, partition and op_id."""
     table = rows.select(["op_id", "topic", "partition"]).append_column("row", pa.array(np.arange(rows.num_rows)))
     found = table.take(pa.array(zombies)).to_pylist()
     found.sort(key=lambda row: (row["topic"] or "", -1 if row["partition"] is None else row["partition"], row["op_id"]))
@@ -148,7 +163,7 @@ def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]
 
 
 def _newer_use(uses: _Uses, zombie: int) -> int:
-    """Return the lowest operation that shows that a use was fenced."""
+    """Return the lowest use of a newer id or epoch that had completed before this use was invoked."""
     own = uses.producer == uses.producer[zombie]
     known_ns = uses.complete_ns[own].min()
     others = np.unique(uses.producer[(uses.txn == uses.txn[zombie]) & ~own])

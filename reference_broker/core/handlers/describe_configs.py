@@ -8,7 +8,7 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
   were set dynamically. Another broker's id: INVALID_REQUEST(42). For the empty id, the response has the dynamic
   defaults of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
-- If a request includes synonyms, each property has every source with a value, and the effective source is the first
+- If synonyms are requested, each property has every source with a value, and the effective source is the first
   (KIP-226). From version 3 each property has its type (KIP-569).
 - A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.
 - An unknown resource type: INVALID_REQUEST(42) for the whole request.

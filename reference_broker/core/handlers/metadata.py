@@ -14,7 +14,7 @@ Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 - A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: LISTENER_NOT_FOUND(72), before
   version 6 LEADER_NOT_AVAILABLE(5). Version 0 omits replicas on brokers that are not listed. The partition then has
   REPLICA_NOT_AVAILABLE(9), unless it has another error.
-- If a request includes authorized operations, the response has all operations, since there is no authorizer (KIP-430).
+- If authorized operations are requested, the response has all operations, since there is no authorizer (KIP-430).
 """
 
 from collections.abc import Callable, Iterable

@@ -13,13 +13,16 @@ _FIRST_ELECTION_MAX_MS = 30
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """Configuration of a quorum node. The first five are Kafka's `controller.quorum.` properties.
+    """Configuration of a quorum node. The first five fields are Kafka's `controller.quorum.` properties.
 
-    :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, like `observer_session_timeout_ms`.
-    :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer.
-    :param first_election_max_ms: maximum of the first election timeout of a voter with an empty log; null for the
-        regular timeout, as in Kafka. With a short timeout, a new cluster elects its leader as soon as a majority runs,
-        a second or two earlier. This is safe, since a pre-vote (KIP-996) does not disturb a quorum that has a leader.
+    :param fetch_max_wait_ms: maximum wait of a Fetch; a constant in Kafka.
+    :param fetch_max_bytes: maximum size of the records in a Fetch response, or of a part of a snapshot.
+    :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer; a constant in
+        Kafka.
+    :param first_election_max_ms: maximum of the first election timeout of a voter in epoch 0; null for the regular
+        election timeout, as in Kafka. With a short first timeout, a new cluster elects a leader as soon as a majority
+        of the voters runs. This is safe, because the pre-vote (KIP-996) does not disturb a quorum that has a leader.
+    :param log: without a cleanup policy, because records are deleted only after a snapshot (KIP-630).
     """
 
     election_timeout_ms: int = 1000
@@ -35,7 +38,7 @@ class QuorumConfig:
 
     @classmethod
     def of(cls, configuration: BrokerConfiguration) -> "QuorumConfig":
-        """Read the configuration of a node."""
+        """Read the properties of a node, and set a short first election timeout."""
         return cls(
             election_timeout_ms=configuration.integer("controller.quorum.election.timeout.ms"),
             election_backoff_max_ms=configuration.integer("controller.quorum.election.backoff.max.ms"),
@@ -57,5 +60,5 @@ class QuorumConfig:
 
     @property
     def begin_quorum_epoch_timeout_ms(self) -> int:
-        """Time without a fetch after which the leader sends BeginQuorumEpoch to a voter again."""
+        """Interval at which the leader sends BeginQuorumEpoch to each voter that has not fetched during it."""
         return self.fetch_timeout_ms // 2

@@ -2,7 +2,7 @@
 
 Follows: org.apache.kafka.common.record.internal.ControlRecordUtils (KIP-595, KIP-630).
 
-The key consists of a version and a type, each an int16. The value is the message in kio's encoding.
+The key of a control record consists of a version and a type, each an int16. The value is a message, encoded by kio.
 """
 
 import io
@@ -27,7 +27,7 @@ _NOT_A_PRODUCER = -1
 
 
 class ControlRecordType(IntEnum):
-    """Type of a control record, with Kafka's numbers."""
+    """Type of a control record, with Kafka's number. A quorum without dynamic voters needs only these types."""
 
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3

@@ -1,4 +1,7 @@
-"""Effects of a quorum node, in order. When an effect is returned, the state that it depends on is durable."""
+"""Effects: the outputs of a quorum node, which its caller performs in order.
+
+State that an effect depends on is durable before the effect is returned.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +30,9 @@ class SendResponse:
 class LeaderChanged:
     """A change of the epoch or of its leader; -1 is an unknown leader (`handleLeaderChange`).
 
-    :param epoch_start_offset: the offset of the leader's first record in the epoch; null on other nodes. Once the high
-        watermark is above it, the leader's state machine has every committed record, and may become active.
+    :param epoch_start_offset: the offset of the leader's first record in the epoch; null unless this node is the
+        leader. The leader's controller may become active when the high watermark is above this offset, because all
+        records of earlier epochs are then committed.
     """
 
     leader_id: int
@@ -38,14 +42,14 @@ class LeaderChanged:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkAdvanced:
-    """A new high watermark: records below this offset are committed, and can be applied (`handleCommit`)."""
+    """A new high watermark: records below this offset are committed, and may be applied (`handleCommit`)."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """A snapshot that has replaced the log, and must be loaded (`handleLoadSnapshot`)."""
+    """A snapshot of the leader that has replaced the log. The caller must load it (`handleLoadSnapshot`)."""
 
     snapshot_id: OffsetAndEpoch
 

@@ -5,9 +5,10 @@ Follows: org.apache.kafka.raft.ElectionState, org.apache.kafka.raft.FileQuorumSt
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
 Rules of this file:
-- Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, can be read too.
+- `write` writes version 1 (KIP-853, `QuorumStateData.json`). `read` also accepts version 0, which Kafka writes for
+  static voters.
 - A state that `read` would reject is never written.
-- The file is replaced atomically and durably before the new state takes effect.
+- `write` replaces `quorum-state` atomically and durably. The new state takes effect only afterwards.
 """
 
 import json
@@ -27,20 +28,20 @@ _NO_DIRECTORY = UUID(int=0)
 
 
 class QuorumStateFileError(ValueError):
-    """A `quorum-state` file that cannot be read. The node must stop, because it might vote twice in an epoch."""
+    """A `quorum-state` file that cannot be read. The node must stop; otherwise it might vote twice in an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """An epoch, its leader if known, and the vote in it. Raises `ValueError` for an invalid epoch or id."""
+    """An epoch, its leader if known, and this node's vote in it. Raises `ValueError` for an invalid epoch or id."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
     voted: ReplicaKey | None = None
 
     def __post_init__(self) -> None:
-        voted_id = _NOT_VOTED if self.voted is None else self.voted.id
-        if not (0 <= self.epoch <= MAX_EPOCH and all(-1 <= node <= _MAX_ID for node in (self.leader_id, voted_id))):
+        ids = self.leader_id, _NOT_VOTED if self.voted is None else self.voted.id
+        if not (0 <= self.epoch <= MAX_EPOCH and all(-1 <= node_id <= _MAX_ID for node_id in ids)):
             raise ValueError(f"invalid epoch or node id: {self}")
 
 

@@ -1,16 +1,16 @@
-"""State of the leader, with the state of each other replica as derived from its fetches.
+"""State of the leader: its view of every replica, the high watermark, and check-quorum.
 
 Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
 Rules of this file:
-- The high watermark is the largest offset that a majority of the voters has reached; the leader is one of the voters.
-  It only advances above the start offset of the leader's epoch, because a record of an older epoch is committed only
-  together with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never
+- The high watermark is the largest offset that a majority of the voters, including the leader, has reached. It never
   decreases.
-- A voter is identified by its id, and by its directory id if the voter set contains that id (KIP-853). Any other
+- A new leader has no high watermark until a majority has its first record. Records of older epochs are committed only
+  together with a record of the leader's epoch (Raft 5.4.2).
+- A voter is identified by its id, and by its directory id if the voter set contains directory ids (KIP-853). Any other
   replica that fetches is an observer. `describe` removes observers without a fetch in `observer_session_timeout_ms`.
 - Check-quorum (KIP-595): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
-  the others may have elected another leader.
+  that majority may have elected another leader.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,11 @@ _OBSERVERS_MAX = 1_000
 
 @dataclass(slots=True)
 class ReplicaState:
-    """State of one replica, derived from its fetches."""
+    """State of one replica, derived from its fetches. -1 and null: unknown.
+
+    :param end_offset: the replica has all records below this offset.
+    :param last_fetch_leader_end_offset: the leader's log end offset at the time of `last_fetch`.
+    """
 
     key: ReplicaKey
     end_offset: int = _UNKNOWN
@@ -54,7 +58,7 @@ class ReplicaState:
         self.end_offset = fetch_offset
 
     def describe(self) -> ReplicaDescription:
-        """Return the replica's row of DescribeQuorum."""
+        """Return the replica's entry in a DescribeQuorum response."""
         last_fetch_ms = self.last_fetch.wall_ms if self.last_fetch else _UNKNOWN
         return ReplicaDescription(self.key, self.end_offset, last_fetch_ms, self.last_caught_up_wall_ms)
 
@@ -100,7 +104,7 @@ class LeaderState:
     # Fetches, and the high watermark
 
     def update_local_state(self, end_offset: int) -> bool:
-        """Record the end of the leader's own log, which is durable. Return whether the high watermark has advanced."""
+        """Record the durable end of the leader's own log. Return whether the high watermark has advanced."""
         self._voter_states[self.leader_id].end_offset = end_offset
         return self._maybe_update_high_watermark()
 
@@ -116,7 +120,7 @@ class LeaderState:
         return False
 
     def _update_observer_state(self, replica: ReplicaKey, fetch_offset: int, leader_end_offset: int, now: Now) -> None:
-        """Update an observer, and keep only the latest `_OBSERVERS_MAX`, since a node may fetch with any id."""
+        """Update an observer. Keep at most `_OBSERVERS_MAX` observers, because a node may fetch with any id."""
         state = self._observer_states.pop(replica, None) or ReplicaState(replica)
         state.update_follower_state(fetch_offset, leader_end_offset, now)
         self._observer_states[replica] = state
@@ -149,38 +153,38 @@ class LeaderState:
 
     @property
     def check_quorum_deadline_ms(self) -> int:
-        """Time at which the leader resigns unless a majority fetches before that."""
+        """Monotonic time at which the leader resigns unless a majority fetches before it."""
         return self.last_majority_fetch_ms + self._config.check_quorum_timeout_ms
 
     def has_check_quorum_expired(self, now: Now) -> bool:
-        """Whether the leader has to resign. The only voter of a quorum never has to."""
+        """Whether the leader must resign; false for the only voter of a quorum."""
         return len(self._voters.ids) > 1 and now.monotonic_ms >= self.check_quorum_deadline_ms
 
     @property
     def deadline_ms(self) -> int:
-        """Time of the next timeout."""
+        """Monotonic time of the next BeginQuorumEpoch request or resignation."""
         if len(self._voters.ids) == 1:
             return self.begin_quorum_epoch_deadline_ms
         return min(self.begin_quorum_epoch_deadline_ms, self.check_quorum_deadline_ms)
 
     def non_fetching_voters(self, now: Now) -> tuple[int, ...]:
-        """Return the voters without a recent fetch, which perhaps do not know this leader."""
-        latest_ms = now.monotonic_ms - self._config.begin_quorum_epoch_timeout_ms
+        """Return the voters without a recent fetch. They may not know this leader."""
+        before_ms = now.monotonic_ms - self._config.begin_quorum_epoch_timeout_ms
         return tuple(
             voter_id
             for voter_id in self._others
-            if (last_fetch := self._voter_states[voter_id].last_fetch) is None or last_fetch.monotonic_ms <= latest_ms
+            if (last_fetch := self._voter_states[voter_id].last_fetch) is None or last_fetch.monotonic_ms <= before_ms
         )
 
     # EndQuorumEpoch and DescribeQuorum
 
     def non_leader_voters_by_descending_fetch_offset(self) -> tuple[ReplicaKey, ...]:
-        """Return the preferred successors: the voter with the longest log first."""
+        """Return the other voters, the one with the longest log first: the preferred successors."""
         others = [self._voter_states[voter_id] for voter_id in self._others]
         return tuple(state.key for state in sorted(others, key=lambda state: -state.end_offset))
 
     def describe(self, now: Now) -> QuorumDescription:
-        """Return the quorum as DescribeQuorum shows it. The leader itself is always caught up."""
+        """Return the quorum as DescribeQuorum shows it, and remove expired observers. The leader is caught up."""
         oldest_ms = now.monotonic_ms - self._config.observer_session_timeout_ms
         for key, observer in list(self._observer_states.items()):
             if observer.last_fetch and observer.last_fetch.monotonic_ms <= oldest_ms:

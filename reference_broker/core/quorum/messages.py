@@ -2,9 +2,9 @@
 
 Follows: org.apache.kafka.raft.RaftMessage (KIP-595, KIP-996).
 
-A message has the fields of its only topic partition; `wire` converts it to and from kio's entities. A response has the
-leader and epoch that its sender knows, from which the receiver learns a newer epoch (KIP-595). If the request as a
-whole was rejected, `top_level_error` is set, and the other fields have no meaning.
+A message has the fields of its only topic partition; `wire` converts it to and from kio's entities. Each response has
+the leader and epoch that its sender knows; this is how the receiver learns of a newer epoch (KIP-595). If a response
+has a `top_level_error`, its other fields have no meaning.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,30 @@ from reference_broker.protocol.errors import ErrorCode
 
 NO_LEADER = -1
 MAX_EPOCH = 2**31 - 1
-"""The last epoch, since epochs are int32 in the protocol and in files; no election can begin in it."""
+"""The highest epoch, because epochs are int32 in the protocol and in files. No further election is possible."""
 UNKNOWN_HIGH_WATERMARK = -1
 UNSUPPORTED_HIGH_WATERMARK = 2**63 - 1
-"""The high watermark of a fetch request from before KIP-1166, which has no such field."""
+"""The high watermark in a Fetch request whose version is older than KIP-1166 and has no such field."""
 
 
 class InconsistentMessageError(ValueError):
     """A message that contradicts the protocol or this node's state. It is rejected, and changes nothing.
 
-    Kafka throws `IllegalStateException`, which ends the node although the peer is at fault.
+    Kafka throws `IllegalStateException` instead, which ends the node that received the message.
     """
 
 
 class OffsetAndEpoch(NamedTuple):
-    """An end offset, and the epoch of the record before it. Compare with `is_at_least`, not as tuples."""
+    """End offset of a log or snapshot, and the epoch of the record before it.
+
+    Compare the ends of logs by `is_at_least`. The order of the tuples is that of snapshots: by offset first.
+    """
 
     offset: int
     epoch: int
 
     def is_at_least(self, other: "OffsetAndEpoch") -> bool:
-        """Whether a log with this end is at least as up-to-date: by epoch, then by length (Raft 5.4.1)."""
+        """Whether a log with this end is at least as up-to-date as the other: by epoch, then by offset (Raft 5.4.1)."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
 
@@ -46,7 +49,7 @@ class VoteRequest:
 
     A pre-vote begins no epoch and uses up no vote (KIP-996).
 
-    :param voter: the receiver, as the sender knows it.
+    :param voter: the receiver, with the directory id that the sender knows.
     :param replica: the sender.
     :param last: end of the sender's log.
     """
@@ -112,7 +115,7 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Fetch request of a voter or observer. Its log has all records below the fetch offset."""
+    """Fetch request of a voter or observer, whose log ends at the fetch offset."""
 
     cluster_id: str
     replica: ReplicaKey
@@ -126,7 +129,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Response to a Fetch: records, or the diverging epoch, or the id of the snapshot to fetch first."""
+    """Response to a Fetch: records, or the diverging epoch, or the id of a snapshot that must be fetched first."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -153,7 +156,7 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotResponse:
-    """A part of a snapshot; `size` is that of the whole snapshot. The id is null with an error."""
+    """A part of a snapshot; `size` is that of the whole snapshot. The snapshot id is null if there is an error."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0

@@ -1,16 +1,16 @@
-"""Log of the quorum: records in segments, snapshots before them, and divergence from another log.
+"""Log of the quorum: segments with records, snapshots, and truncation of a log that diverges from the leader's.
 
 Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
-- The log starts at 0, or at the end of its oldest snapshot. If the log does not have the last record of its newest
-  snapshot, it is replaced by an empty log that starts at the end of that snapshot. This is how a fetched snapshot
-  replaces a log, and how an interrupted replacement is completed after a crash.
-- A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
-  after the last gap.
-- `end` is the offset of the next record and the epoch of the last record, which may be only in a snapshot. The epoch
-  is 0 if there are neither records nor snapshots.
-- Records are flushed before any effect depends on them.
+- The log starts at 0, or at the end offset of its oldest snapshot.
+- A snapshot fetched from the leader replaces the log with an empty log that starts at the snapshot's end offset. A
+  crash may interrupt the replacement. It is then completed when the log is opened, because the log lacks the last
+  record of its newest snapshot.
+- A power cut may restore deleted segments, with a gap after them. When the log is opened, the log start offset moves to
+  the end of the last gap. The newest snapshot contains the records before that.
+- The last epoch is that of the newest snapshot if the log is empty, or 0 if there is no snapshot either.
+- The caller flushes appended records (`flush`) before any effect depends on them.
 """
 
 from reference_broker.core.disk import Disk
@@ -28,7 +28,7 @@ QUORUM_LOG_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 class QuorumLog:
     """Log of one node, opened from its disk after a shutdown or crash.
 
-    :param clean: whether the last run closed it.
+    :param clean: whether the log was closed by a clean shutdown.
     """
 
     def __init__(self, disk: Disk, config: LogConfig, now_ms: int, *, clean: bool = False) -> None:
@@ -51,7 +51,7 @@ class QuorumLog:
 
     @property
     def start_offset(self) -> int:
-        """Offset of the first record."""
+        """Log start offset: the first offset that can be read."""
         return self._log.log_start_offset
 
     @property
@@ -66,14 +66,14 @@ class QuorumLog:
 
     @property
     def last_epoch(self) -> int:
-        """Epoch of the last record, which may be only in a snapshot."""
+        """Epoch of the last record; of the newest snapshot if the log is empty; 0 if there is no snapshot either."""
         if self._log.latest_epoch != UNDEFINED_EPOCH:
             return self._log.latest_epoch
         return self.snapshots.latest.epoch if self.snapshots.latest else 0
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """End offset and last epoch, by which an election compares logs."""
+        """End offset and last epoch. Elections compare logs by them."""
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     def is_behind_or_equal(self, other: OffsetAndEpoch) -> bool:
@@ -85,16 +85,17 @@ class QuorumLog:
         return self._log.epochs.epoch_for_offset(offset)
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
-        """Return whole batches from the one that contains `offset`; at least one, if there is any.
+        """Return whole batches, beginning with the batch that contains `offset`.
 
-        :param end_offset: the offset at which the last batch ends at the latest (default: the end of the log).
+        :param max_bytes: maximum size of the result; the first batch is returned even if it is larger.
+        :param end_offset: only batches below this offset are returned (default: the log end offset).
         """
         return self._log.read(offset, max_bytes, self.end_offset if end_offset is None else end_offset)
 
     # Appending
 
     def append_as_leader(self, batch: bytes, epoch: int, now_ms: int) -> int:
-        """Append a batch in this epoch, and return its base offset."""
+        """Append a batch with the leader's epoch, and return the base offset that is assigned to it."""
         header = BatchHeader.parse(batch)._replace(base_offset=self.end_offset, leader_epoch=epoch)
         self._log.append_placed(header, batch, now_ms)
         return header.base_offset
@@ -143,12 +144,12 @@ class QuorumLog:
         return end if end.epoch != epoch or end.offset < offset else None
 
     def snapshot_for(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """Return the snapshot that a log with this end must fetch first; null if it can continue from this log."""
+        """Return the snapshot that a replica whose log has this end must fetch; null if it can fetch records."""
         earliest, latest = self.snapshots.earliest, self.snapshots.latest
         if earliest is None or latest is None:
             return None
         is_cut_off = (
-            offset == 0  # a log segment could serve too, but a snapshot is usually shorter
+            offset == 0  # even if this log starts at 0, because a snapshot is usually shorter
             or offset < self.start_offset
             or (offset == self.start_offset and epoch != earliest.epoch)
             or epoch < earliest.epoch
@@ -156,7 +157,7 @@ class QuorumLog:
         return latest if is_cut_off else None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Return the largest epoch not above this one, and its end offset."""
+        """Return the largest epoch of this log that is not above `epoch`, and its end offset."""
         found, end_offset = self._log.end_offset_for_epoch(epoch)
         earliest = self.snapshots.earliest
         if found == UNDEFINED_EPOCH:
@@ -179,7 +180,7 @@ class QuorumLog:
     # Snapshots
 
     def store_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-        """Store a snapshot, durably."""
+        """Store a snapshot of this node, durably. The log stays as it is."""
         self.snapshots.store(snapshot_id, data)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
@@ -192,13 +193,16 @@ class QuorumLog:
         self.snapshots.delete_before(snapshot_id)
 
     def _contains(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether the log has the snapshot's last record, or starts after that record, whose epoch is then unknown."""
+        """Whether the log has the last record that the snapshot replaces.
+
+        True, too, if the log starts after that record. The epoch of the record is then unknown.
+        """
         if snapshot_id.offset > self.end_offset:
             return False
         return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
-        """Delete the snapshots before a stored snapshot, and then the segments before it (`deleteBeforeSnapshot`)."""
+        """Delete the snapshots before a stored snapshot, then the segments below its end offset."""
         self.snapshots.delete_before(snapshot_id)
         self._log.maybe_increment_log_start_offset(snapshot_id.offset)
         if self._log.apply_retention(now_ms, snapshot_id.offset):

@@ -2,37 +2,39 @@
 
 Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 
-    Unattached   knows the epoch, but not its leader; fetches from any voter to learn it. It may have voted: the state
-                 Voted of Kafka 3 is now a vote that Unattached and Prospective keep (KIP-996).
+    Unattached   knows the epoch, but no leader that responds; fetches from any voter to learn the leader.
     Prospective  requests pre-votes, to learn whether it could win an election. The epoch stays the same.
     Candidate    has begun an epoch, voted for itself, and requests votes.
     Leader       appends, responds to fetches, and advances the high watermark (`leader_state`).
     Resigned     led this epoch until check-quorum failed, a shutdown began, or it was restarted.
     Follower     knows the leader, and fetches from it.
 
+Unattached and Prospective nodes may have voted in the epoch. Kafka 3 had a state Voted for this (KIP-996).
+
 | from        | trigger                | to          | rule                                                            |
 |-------------|------------------------|-------------|-----------------------------------------------------------------|
-| any         | HIGHER_EPOCH           | Unattached  | a message has a newer epoch, and no leader (Raft 5.1)           |
-| any         | LEADER_FOUND           | Follower    | the leader of a newer epoch, or of this one if it was unknown   |
+| any         | HIGHER_EPOCH           | Unattached  | a message has a newer epoch without a leader (Raft 5.1)         |
+| any         | LEADER_FOUND           | Follower    | the leader of a newer epoch, or of this epoch if it was unknown |
 | Unattached  | ELECTION_TIMEOUT       | Prospective | a voter; a pre-vote comes first (KIP-996)                       |
-| Unattached  | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
-| Prospective | MAJORITY_GRANTED       | Candidate   | of the next epoch                                               |
-| Prospective | ELECTION_LOST          | Unattached  | rejected by a majority or timed out, and no leader is known     |
-| Candidate   | MAJORITY_GRANTED       | Leader      | of this epoch                                                   |
-| Candidate   | ELECTION_TIMEOUT       | Prospective | a lost election is followed by a pre-vote, not by a next epoch  |
-| Follower    | FETCH_TIMEOUT          | Prospective | a voter; it follows this leader again if the pre-vote is lost   |
-| Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
-| Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-595), or the node shuts down                  |
-| Resigned    | ELECTION_TIMEOUT       | Unattached  | in the next epoch, since it has voted in its own                |
-| Resigned    | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
+| Unattached  | ONLY_VOTER             | Prospective | at start, if there is no other voter                            |
+| Prospective | MAJORITY_GRANTED       | Candidate   | the next epoch begins                                           |
+| Prospective | ELECTION_LOST          | Unattached  | pre-vote rejected or timed out, and no leader is known          |
+| Prospective | LEADER_FOUND           | Follower    | pre-vote rejected or timed out; follows the known leader again  |
+| Candidate   | MAJORITY_GRANTED       | Leader      | the epoch stays the same                                        |
+| Candidate   | ELECTION_TIMEOUT       | Prospective | a pre-vote comes before the next epoch (KIP-996)                |
+| Follower    | FETCH_TIMEOUT          | Prospective | a voter; it keeps the leader's id                               |
+| Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer; it keeps the leader's id                           |
+| Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-595), `resign`, or the node shuts down        |
+| Resigned    | ELECTION_TIMEOUT       | Unattached  | the next epoch begins, because this one has had its leader      |
+| Resigned    | ONLY_VOTER             | Prospective | at start, if there is no other voter                            |
 
-An *observer* is not a voter: it is only ever Unattached or Follower, and has no election timeout.
+An *observer* is a node that is not a voter. It is always Unattached or Follower, and has no election timeout.
 
 Rules of this file:
 - `TRANSITIONS` is this table. Any other transition is a bug of this node, and raises `QuorumStateError`.
 - A message that contradicts the state raises `InconsistentMessageError` and changes nothing. Kafka throws
-  `IllegalStateException`, which ends the node.
-- Each transition creates a new state value. Epochs never decrease, and a vote is kept for the rest of its epoch.
+  `IllegalStateException` instead, which ends the node.
+- Each transition creates a new state object. Epochs never decrease, and a vote is kept for the rest of its epoch.
 - Transitions and votes are durable before they have any effect.
 """
 
@@ -55,11 +57,11 @@ of this node by at most `_EPOCH_STEP_MAX`, because this node may have missed tha
 
 
 class QuorumStateError(AssertionError):
-    """A transition that is not in the table: a bug of this node, since no message can cause it."""
+    """A transition that is not in `TRANSITIONS`. It is a bug of this node, because no message can cause it."""
 
 
 class QuorumRole(Enum):
-    """The states, by Kafka's names."""
+    """Name of a state, as in Kafka."""
 
     UNATTACHED = "Unattached"
     PROSPECTIVE = "Prospective"
@@ -111,7 +113,7 @@ TRANSITIONS = {
 
 
 def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
-    """Return the state after a transition. Raises `QuorumStateError` if the table does not have it."""
+    """Return the role after a transition. Raises `QuorumStateError` if `TRANSITIONS` does not have the transition."""
     try:
         return TRANSITIONS[role, trigger]
     except KeyError:
@@ -119,14 +121,14 @@ def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
 
 
 class EpochElection:
-    """Votes of one election; the node has voted for itself."""
+    """Votes of one election, or of one pre-vote. This node has voted for itself."""
 
     def __init__(self, voters: VoterSet, local_id: int) -> None:
         self._voters = voters
         self._votes: dict[int, bool] = {local_id: True}
 
     def record_vote(self, voter_id: int, *, is_granted: bool) -> None:
-        """Count a voter's response, which replaces an earlier one of that voter."""
+        """Record a voter's response. It replaces an earlier response of the same voter."""
         self._votes[voter_id] = is_granted
 
     @property
@@ -155,7 +157,7 @@ class EpochElection:
 
 @dataclass(slots=True)
 class Unattached:
-    """A node that knows no leader, or an observer whose leader does not respond: it keeps the leader's id."""
+    """A node without a leader that responds. `leader_id` is set if an observer's leader stopped responding."""
 
     epoch: int
     leader_id: int
@@ -166,7 +168,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """A voter in a pre-vote. It keeps the id of a leader that does not respond."""
+    """A voter in a pre-vote. `leader_id` is set if the leader of the epoch stopped responding."""
 
     epoch: int
     leader_id: int
@@ -178,7 +180,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """A voter in an election, which has voted for itself."""
+    """A voter in an election. It has voted for itself."""
 
     epoch: int
     voted: ReplicaKey
@@ -192,8 +194,9 @@ class Candidate:
 class Follower:
     """A node with a leader.
 
-    :param has_fetched: whether the leader has responded to a fetch; until then, pre-votes may be granted.
-    :param snapshot: the part of the snapshot `snapshot_id` that has been fetched.
+    :param has_fetched: whether the leader has responded to a fetch. Before that, this node may grant pre-votes.
+    :param snapshot_id: id of the snapshot that is being fetched; null if records are fetched.
+    :param snapshot: the bytes of this snapshot that have been fetched.
     """
 
     epoch: int
@@ -216,7 +219,8 @@ class Leader(LeaderState):
 class Resigned:
     """A former leader in the epoch that it led.
 
-    :param unacknowledged: voters that have not acknowledged the end of the epoch.
+    :param preferred_successors: empty after a restart.
+    :param unacknowledged: voters that have not responded to EndQuorumEpoch.
     :param unreachable: voters to which a request failed.
     """
 
@@ -237,7 +241,7 @@ class QuorumState:
     """State of one node, durable in the file `quorum-state`.
 
     :param random_below: returns a random number below its argument.
-    :param on_transition: called after each transition, when the new state is on the disk.
+    :param on_transition: called after each transition; the new state is then durable.
     """
 
     def __init__(
@@ -262,7 +266,7 @@ class QuorumState:
         self.state: State = Unattached(0, NO_LEADER, None, NEVER_MS)
 
     def initialize(self, last_log_epoch: int, now: Now) -> None:
-        """Restore the state from the disk, with the epoch of the log if that is newer."""
+        """Restore the state from the disk. If the log has a newer epoch, start in that epoch without a vote."""
         election = self._store.read()
         if election.epoch < last_log_epoch:
             election = ElectionState(last_log_epoch)
@@ -273,7 +277,7 @@ class QuorumState:
     def _initial_state(self, election: ElectionState, now: Now) -> State:
         """Return the first state of a node.
 
-        | last known in its epoch          | first state                                                            |
+        | stored leader or vote            | first state                                                            |
         |----------------------------------|------------------------------------------------------------------------|
         | this node as the leader          | Resigned: it may have lost appended records, and must not append       |
         |                                  | others with the same offset and epoch                                  |
@@ -304,9 +308,9 @@ class QuorumState:
     # Transitions
 
     def maybe_transition(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Adopt the epoch of a message, and its leader if that is a voter.
+        """Adopt the epoch and the leader of a message, if they are newer. A leader that is not a voter is ignored.
 
-        Raises `InconsistentMessageError` without a change.
+        Raises `InconsistentMessageError`; the state is then unchanged.
         """
         if self.voters.get(leader_id) is None:
             leader_id = NO_LEADER
@@ -323,13 +327,13 @@ class QuorumState:
     def _check_epoch_is_reachable(self, epoch: int) -> None:
         """Reject an epoch that elections cannot have reached, so that one message cannot use up all epochs."""
         if epoch > min(MAX_EPOCH, max(_EPOCH_JUMP_MAX, self.state.epoch + _EPOCH_STEP_MAX)):
-            raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch}")
+            raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch} of this node")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Check that an epoch has only one leader, and that this node leads the epoch if it is named as the leader.
+        """Check the leader in a message. Raises `InconsistentMessageError`.
 
-        This is Kafka's `hasConsistentLeader`, with the check of `QuorumState.transitionToFollower` that a node does not
-        follow itself.
+        It must be the known leader of the epoch, if there is one. It may be this node only if this node leads the
+        epoch. These are the checks of Kafka's `hasConsistentLeader` and `transitionToFollower`.
         """
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
@@ -340,7 +344,7 @@ class QuorumState:
             raise InconsistentMessageError(f"this node, {leader_id}, does not lead epoch {epoch}")
 
     def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
-        """Become Unattached in an epoch. A running election timeout continues, unless a pre-vote was rejected."""
+        """Become Unattached in an epoch. An election timeout continues, except that of a rejected pre-vote."""
         state = self.state
         match state:
             case Leader() | Follower():
@@ -366,7 +370,7 @@ class QuorumState:
         self._transition(Trigger.MAJORITY_GRANTED, candidate)
 
     def transition_to_leader(self, epoch_start_offset: int, now: Now) -> Leader:
-        """Become the leader of this epoch, which starts at the end of the log."""
+        """Become the leader of the current epoch, which starts at the log end offset."""
         leader = Leader(
             self.local,
             epoch=self.state.epoch,
@@ -412,11 +416,13 @@ class QuorumState:
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
         """Whether this node votes for a candidate in its current epoch.
 
-        | state                   | pre-vote, if the log is not behind      | vote                                    |
+        A pre-vote is never granted to a candidate whose log is behind.
+
+        | state                   | pre-vote                                | vote                                    |
         |-------------------------|-----------------------------------------|-----------------------------------------|
-        | Unattached, Prospective | yes                                     | for the candidate it voted for; or for  |
-        |                         |                                         | one whose log is not behind, if it has  |
-        |                         |                                         | not voted and knows no leader           |
+        | Unattached, Prospective | yes                                     | after a vote: only for that candidate   |
+        |                         |                                         | else, if no leader is known: for any    |
+        |                         |                                         | candidate whose log is not behind       |
         | Follower                | until its leader has responded to Fetch | no                                      |
         | Candidate, Resigned     | yes                                     | no                                      |
         | Leader                  | no                                      | no                                      |
@@ -436,11 +442,10 @@ class QuorumState:
         return state.leader_id == NO_LEADER and is_log_up_to_date
 
     def add_voted_state(self, candidate: ReplicaKey, now: Now) -> None:
-        """Store the vote of this epoch durably, and restart the election timeout and a pre-vote in progress.
+        """Store the vote in this epoch durably. Restart the election timeout, and a pre-vote in progress.
 
-        If this node has already voted in the epoch, nothing changes.
-
-        This is Kafka's `unattachedAddVotedState` and `prospectiveAddVotedState`.
+        If this node has already voted in the epoch, nothing changes. (Kafka: `unattachedAddVotedState` and
+        `prospectiveAddVotedState`.)
         """
         state = self.state
         if isinstance(state, Unattached | Prospective) and state.voted is None:
@@ -463,12 +468,12 @@ class QuorumState:
         return now.monotonic_ms + self._config.fetch_timeout_ms
 
     def _election_deadline_ms(self, now: Now) -> int:
-        """Return the end of an election timeout that begins now; it is random, so that elections do not collide."""
+        """Return the end of an election timeout that begins now. It is random, so that elections do not collide."""
         timeout_ms = self._config.election_timeout_ms
         return now.monotonic_ms + timeout_ms + self._random_below(timeout_ms) if self.is_voter else NEVER_MS
 
     def _first_election_deadline_ms(self, now: Now) -> int:
-        """Return the end of the first election timeout of a node with an empty log."""
+        """Return the end of the first election timeout of a node in epoch 0 (`QuorumConfig.first_election_max_ms`)."""
         first_max_ms = self._config.first_election_max_ms
         if first_max_ms is None or not self.is_voter:
             return self._election_deadline_ms(now)

@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166).
 
 The caller passes in requests, responses, failed requests, records to append, and the time. The node returns effects
-(`take_effects`), such as messages to send, and the time of its next `poll` (`deadline_ms`). Its log and its vote are on
-its disk. The states and their transitions are in `quorum_state`. This module implements the actions in each state:
+(`take_effects`), such as messages to send, and the time of its next `poll` (`deadline_ms`). It stores its log and its
+vote on its disk. `quorum_state` has the states and their transitions; this module has the actions in each state:
 
 | state       | sends                                                  | until                                         |
 |-------------|--------------------------------------------------------|-----------------------------------------------|
@@ -13,20 +13,20 @@ its disk. The states and their transitions are in `quorum_state`. This module im
 | Candidate   | Vote to all voters                                     | the election timeout                          |
 | Follower    | Fetch or FetchSnapshot to the leader; to a random      | the fetch timeout                             |
 |             | voter after a failed request to the leader             |                                               |
-| Leader      | BeginQuorumEpoch to voters that do not fetch           | the check-quorum timeout without a majority   |
+| Leader      | BeginQuorumEpoch to voters that do not fetch           | the check-quorum timeout                      |
 | Resigned    | EndQuorumEpoch to voters that have not acknowledged it | the election timeout                          |
 
-The response to a request has the first error of this table whose condition is true:
+The response has the first error of this table whose condition is true for the request:
 
 | request            | error                   | condition                                                             |
 |--------------------|-------------------------|-----------------------------------------------------------------------|
-| any                | INCONSISTENT_CLUSTER_ID | another cluster id; the error of the whole response                   |
+| any                | INCONSISTENT_CLUSTER_ID | another cluster id; a top-level error                                 |
 | Vote, Fetch        | INVALID_REQUEST         | fields that contradict each other, or invalid negative values         |
 | Vote, Begin- and   | FENCED_LEADER_EPOCH     | an older epoch                                                        |
 |   EndQuorumEpoch   | INVALID_REQUEST         | a negative id of the sender                                           |
-|                    | INCONSISTENT_VOTER_SET  | a sender that is not a voter                                          |
+|                    | INCONSISTENT_VOTER_SET  | the sender is not a voter                                             |
 |                    | INVALID_REQUEST         | an epoch or leader that contradicts the state of this node            |
-|                    | INVALID_VOTER_KEY       | not EndQuorumEpoch: addressed to another node or directory            |
+|                    | INVALID_VOTER_KEY       | the voter key is not of this node (EndQuorumEpoch has no voter key)   |
 | Fetch,             | FENCED_LEADER_EPOCH     | an older epoch                                                        |
 |   FetchSnapshot    | UNKNOWN_LEADER_EPOCH    | a newer epoch                                                         |
 |                    | NOT_LEADER_OR_FOLLOWER  | this node does not lead the epoch                                     |
@@ -37,12 +37,14 @@ Rules of this file:
 - Time and randomness are arguments. Equal inputs on equal disks give equal effects.
 - State is durable before an effect depends on it: a vote before the response that grants it, a leader's records before
   they count towards the high watermark, a follower's records before the next fetch.
-- A response to a request of an earlier state is dropped (`request_manager`).
-- Of any other response, the epoch is handled first. If it is older than the node's, or if the error is
-  UNKNOWN_LEADER_EPOCH, the response is ignored, and the node backs off from the sender. If it is newer, or if the error
-  is FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, the node adopts the epoch and the leader, and ignores the rest.
-- A fetch that finds no records waits until records are appended, the high watermark advances (KIP-1166), its maximum
-  wait expires, or the state changes. Its fetch offset is recorded when it arrives.
+- A response to a request of an earlier state is dropped (`request_manager`). Of any other response, the epoch and the
+  error are handled first:
+  - If the epoch is older than the node's, or the error is UNKNOWN_LEADER_EPOCH, the response is ignored.
+  - If the epoch is newer, or the error is FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, the node adopts the epoch and
+    the leader, and ignores the other fields.
+  - In both cases the node backs off from the sender, unless its state has changed.
+- A Fetch without records to return waits until records are appended, the high watermark advances (KIP-1166), the
+  request's maximum wait expires, or the state changes. Its fetch offset counts from the arrival of the request.
 - A node that is shutting down starts no election. It completes an election in progress, and waits for another leader.
 """
 
@@ -120,7 +122,7 @@ _RESPONSE_TYPES: dict[type[Request], type[Response]] = {
     FetchSnapshotRequest: FetchSnapshotResponse,
 }
 _EPOCH_ERRORS = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower}
-"""Errors whose response names the current epoch and leader."""
+"""Errors of a response whose epoch and leader the receiver adopts."""
 
 
 class NotLeaderError(Exception):
@@ -129,7 +131,7 @@ class NotLeaderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _DelayedFetch:
-    """A fetch that waits for records. If its maximum wait expires, `response` is sent, which has none."""
+    """A Fetch that waits for records. `response` has no records, and is sent if the maximum wait expires."""
 
     caller: Any
     request: FetchRequest
@@ -143,7 +145,7 @@ class KafkaRaftClient:
     :param local: id of this node, and id of its directory.
     :param random_below: returns a random number below its argument, for election timeouts.
     :param clean: whether the log was closed by a clean shutdown.
-    :ivar deadline_ms: monotonic time of the next `poll`; null if only messages can change this node.
+    :ivar deadline_ms: monotonic time of the next `poll`; null if only a message requires one.
     :ivar rejected_response: the last response that contradicted the state of this node.
     """
 
@@ -204,7 +206,7 @@ class KafkaRaftClient:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the log reaches the latest high watermark from a leader; false if none has been received."""
+        """Whether the log reaches the highest high watermark of a leader; false if no leader has sent one."""
         return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
 
     @property
@@ -214,7 +216,7 @@ class KafkaRaftClient:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects that are not taken yet."""
+        """The effects that have not been taken yet."""
         return tuple(self._effects)
 
     @property
@@ -226,7 +228,8 @@ class KafkaRaftClient:
     def may_stop(self) -> bool:
         """Whether a node that is shutting down need not wait for another leader.
 
-        It is an observer, or another node leads, or too few of the other voters are reachable to elect a leader.
+        True if this node is an observer, if another node leads, or if the other voters that are reachable are too few
+        to elect a leader.
         """
         if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
             return True
@@ -237,9 +240,10 @@ class KafkaRaftClient:
 
     @property
     def last_majority_contact_ms(self) -> int | None:
-        """Time at which a majority last fetched from this leader, or the fetch timeout of this follower last started.
+        """Monotonic time of the last contact with the quorum; null if this node is neither leader nor follower.
 
-        The fetch timeout starts with each response of the leader. Null in any other state.
+        For a leader, this is the last fetch of a majority. For a follower, it is the last start of the fetch timeout,
+        which is restarted by each response of the leader.
         """
         match self.state:
             case Leader():
@@ -252,7 +256,7 @@ class KafkaRaftClient:
         """Return the quorum as DescribeQuorum shows it; null if this node does not lead."""
         return self.state.describe(now) if isinstance(self.state, Leader) else None
 
-    # Inputs
+    # Effects and inputs
 
     def take_effects(self) -> list[Effect]:
         """Remove and return the effects since the last call, in order."""
@@ -294,13 +298,14 @@ class KafkaRaftClient:
         self.poll(now)
 
     def disconnect(self, caller: Any) -> None:
-        """Drop the fetches of a connection that is closed."""
+        """Drop the delayed fetches of a closed connection."""
         self._delayed_fetches = [fetch for fetch in self._delayed_fetches if fetch.caller != caller]
 
     def append(self, batches: Sequence[bytes], epoch: int, now: Now) -> int:
-        """Append batches, encoded by `encode_batch`, on the leader of an epoch, and return the log end offset.
+        """Append batches, encoded by `encode_batch`, and return the log end offset.
 
-        The batches are committed when the high watermark reaches that offset. Raises `NotLeaderError`.
+        The batches are committed when the high watermark reaches that offset. Raises `NotLeaderError` if this node does
+        not lead `epoch`.
         """
         if not isinstance(self.state, Leader) or self.state.epoch != epoch:
             raise NotLeaderError(f"node {self.local.id} does not lead epoch {epoch}")
@@ -330,7 +335,7 @@ class KafkaRaftClient:
     # Transitions
 
     def _on_transition(self) -> None:
-        """Drop the requests in flight and the backoffs of the previous state, and fail its delayed fetches."""
+        """Remove requests, backoffs and delayed fetches of the previous state. The fetches get an error response."""
         state = self.state
         self._trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
         self.request_manager.reset()
@@ -432,7 +437,7 @@ class KafkaRaftClient:
     def _handle_begin_quorum_epoch_request(
         self, request: BeginQuorumEpochRequest, now: Now
     ) -> BeginQuorumEpochResponse:
-        """Follow the new leader (KIP-595), and reject the key of another voter (KIP-853)."""
+        """Follow the leader that sent the request (KIP-595). Return an error for another node's voter key (KIP-853)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -441,7 +446,7 @@ class KafkaRaftClient:
         return BeginQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
-        """Schedule an election; the preferred successors of the leader start theirs earlier (KIP-595)."""
+        """Schedule an election, earlier if the leader prefers this node as its successor (KIP-595)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -453,22 +458,22 @@ class KafkaRaftClient:
     def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
         """Return the time until this node starts an election, by its position among the preferred candidates.
 
-        The first candidate does not wait. From the third on, each candidate waits twice as long as the one before it,
-        and the last one waits half of the maximum. A node that is not a candidate waits for the maximum.
+        The first candidate does not wait, and the last one waits half of `election_backoff_max_ms`. In between, each
+        candidate waits half as long as the next one. A node that is not a candidate waits for the maximum.
         """
-        longest_ms = self.config.election_backoff_max_ms
-        position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
+        max_ms = self.config.election_backoff_max_ms
+        position = next((index for index, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
         if position == 0 and candidates:
             return 0
         if position >= len(candidates):
-            return longest_ms
-        return min(longest_ms, (longest_ms >> (len(candidates) - 1)) << (position - 1))
+            return max_ms
+        return min(max_ms, (max_ms >> (len(candidates) - 1)) << (position - 1))
 
     def _validate_voter_only_request(self, sender: ReplicaKey, epoch: int) -> ErrorCode:
         """Reject an older epoch, and a sender that is not a voter.
 
-        Since KIP-853, Kafka accepts any sender, because it may have become a voter meanwhile. Here the voters are
-        static, so a node that is not a voter is rejected, as before KIP-853.
+        Since KIP-853, Kafka accepts any sender, because the sender may have become a voter. Here the voters are
+        static; any other sender is rejected, as before KIP-853.
         """
         if epoch < self.state.epoch:
             return ErrorCode.fenced_leader_epoch
@@ -512,18 +517,18 @@ class KafkaRaftClient:
         return None
 
     def _try_complete_fetch_request(self, request: FetchRequest, now: Now) -> FetchResponse:
-        """Return the id of a snapshot to fetch first (KIP-630), or the diverging epoch (KIP-595), or the records."""
+        """Return a snapshot id (KIP-630), a diverging epoch (KIP-595), or records, and then record the offset."""
         error = self._validate_leader_only_request(request.current_leader_epoch)
         if error is not ErrorCode.none:
             return self._fetch_error(error)
         state, log = self.state, self.log
         assert isinstance(state, Leader)
-        end = request.fetch_offset, request.last_fetched_epoch
+        replica_end = request.fetch_offset, request.last_fetched_epoch
         records = b""
         diverging = None
-        snapshot_id = log.snapshot_for(*end)
+        snapshot_id = log.snapshot_for(*replica_end)
         if snapshot_id is None:
-            diverging = log.diverging_epoch(*end)
+            diverging = log.diverging_epoch(*replica_end)
         if snapshot_id is None and diverging is None:
             records = log.read(request.fetch_offset, request.max_bytes)
             has_advanced = state.update_replica_state(request.replica, request.fetch_offset, now)
@@ -577,7 +582,7 @@ class KafkaRaftClient:
     # Responses
 
     def _handle_response(self, voter_id: int, request: Request, response: Response, now: Now) -> bool:
-        """Handle a response. Return False if the node must back off from that voter."""
+        """Handle a response. Return False if the node must back off from the voter that sent it."""
         if response.top_level_error is not ErrorCode.none:
             return False
         state = self.state
@@ -649,7 +654,7 @@ class KafkaRaftClient:
     def _handle_fetch_snapshot_response(self, response: FetchSnapshotResponse, now: Now) -> bool:
         state = self._follower_state()
         if response.error in {ErrorCode.snapshot_not_found, ErrorCode.position_out_of_range}:
-            state.snapshot_id = None  # the leader has removed it; the next fetch returns the id of another one
+            state.snapshot_id = None  # the leader has deleted this snapshot; the next Fetch returns the id of another
         elif response.error is not ErrorCode.none or response.snapshot_id is None:
             return False
         elif (response.snapshot_id, response.position) != (state.snapshot_id, len(state.snapshot)):
@@ -681,7 +686,7 @@ class KafkaRaftClient:
     def poll(self, now: Now) -> None:
         """Perform the actions that are due in the current state.
 
-        The caller calls this at `deadline_ms`. The methods for all other inputs call it, too.
+        The caller calls this at `deadline_ms`. The methods for messages, appends and resignation call it, too.
         """
         self._expire_delayed_fetches(now)
         unresponsive = self.request_manager.expire(now.monotonic_ms)

@@ -1,12 +1,12 @@
-"""Requests of a node to the voters, at most one in flight to each.
+"""Requests of a node to the voters, at most one in flight to each voter.
 
 Follows: org.apache.kafka.raft.RequestManager (KIP-595).
 
 Rules of this file:
-- A request times out if there is no response within the request timeout. A later response is ignored, and the next
-  request may be sent to the voter at once.
-- After any other failed request, no request is sent to that voter until the retry backoff has passed.
-- A transition removes all requests (`reset`), so that no response to a request of an earlier state is handled.
+- A request without a response times out after the request timeout. Another request may be sent to the voter at once.
+  A response that arrives later is ignored.
+- After any other failure, no request is sent to the voter until the retry backoff has passed.
+- A transition removes all requests (`reset`). Responses to requests of the previous state are therefore ignored.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from reference_broker.core.quorum.messages import Request
 
 @dataclass(slots=True)
 class _ConnectionState:
-    """State of a voter until a deadline: a request in flight, or a backoff if there is no request."""
+    """A request in flight to a voter, with its timeout; or, if `request` is null, a backoff, with its end."""
 
     deadline_ms: int
     request_id: int | None = None
@@ -33,13 +33,13 @@ class RequestManager:
         self._next_id = 0
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
-        """Make every voter ready whose deadline has passed. Return the voters whose request has timed out."""
+        """Remove the requests and backoffs whose deadline has passed. Return the voters whose request has timed out."""
         if not self._by_voter:
             return ()
-        expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]
+        expired = [(voter_id, state) for voter_id, state in self._by_voter.items() if state.deadline_ms <= now_ms]
         for voter_id, _ in expired:
             del self._by_voter[voter_id]
-        return tuple(voter_id for voter_id, held in expired if held.request_id is not None)
+        return tuple(voter_id for voter_id, state in expired if state.request_id is not None)
 
     def is_ready(self, voter_id: int) -> bool:
         """Whether a request may be sent to a voter: none is in flight, and no backoff is in progress."""
@@ -52,17 +52,17 @@ class RequestManager:
 
     @property
     def has_any_inflight_request(self) -> bool:
-        """Whether any response is outstanding."""
+        """Whether a request to any voter is in flight."""
         return any(connection.request_id is not None for connection in self._by_voter.values())
 
     @property
     def inflight_requests(self) -> tuple[Request, ...]:
-        """The requests without a response."""
+        """The requests in flight."""
         return tuple(connection.request for connection in self._by_voter.values() if connection.request is not None)
 
     @property
     def deadline_ms(self) -> int | None:
-        """Time of the next request timeout or end of a backoff."""
+        """Monotonic time at which the next request times out or the next backoff ends; null if there is none."""
         return min([connection.deadline_ms for connection in self._by_voter.values()], default=None)
 
     def on_request_sent(self, voter_id: int, request: Request, now_ms: int) -> int:
@@ -72,7 +72,7 @@ class RequestManager:
         return self._next_id
 
     def complete(self, request_id: int) -> tuple[int, Request] | None:
-        """Return the voter and request of an id, and make the voter ready; null if the request is not in flight."""
+        """Remove a request because it has a result. Return its voter and the request; null if it is not in flight."""
         for voter_id, connection in self._by_voter.items():
             if connection.request_id == request_id and connection.request is not None:
                 del self._by_voter[voter_id]

@@ -2,11 +2,12 @@
 
 Follows: org.apache.kafka.snapshot.FileRawSnapshotWriter, org.apache.kafka.snapshot.FileRawSnapshotReader (KIP-630).
 
-A snapshot replaces all records below its end offset, and has the epoch of the last of them. It consists of batches: a
-header, the records of the state, and a footer. Their offsets are not those of the log, but begin at 0.
+A snapshot replaces all records of the log below its end offset. Its id is that offset and the epoch of the last
+replaced record. A snapshot consists of batches: a header, the records of the state, and a footer. Offsets in a snapshot
+begin at 0.
 
 Rules of this file:
-- A snapshot in the directory is complete and durable. A fetched one is assembled in memory first.
+- A snapshot in the directory is complete and durable. The caller assembles a fetched snapshot in memory before `store`.
 - Reads are by byte position: a part of a snapshot may begin and end inside a batch.
 """
 
@@ -48,27 +49,27 @@ class Snapshots:
 
     @property
     def second(self) -> OffsetAndEpoch | None:
-        """Id of the second oldest snapshot, or null."""
+        """Id of the second oldest snapshot; null if there are fewer than two."""
         return self._ids[1] if len(self._ids) > 1 else None
 
     @property
     def size_bytes(self) -> int:
-        """Total size of the snapshots."""
+        """Total size of all snapshots."""
         return sum(map(self.size, self._ids))
 
     def earliest_timestamp_ms(self) -> int:
-        """Return the creation time of the oldest snapshot, from its header."""
+        """Return the wall-clock time at which the oldest snapshot was created: the timestamp of its header batch."""
         return BatchHeader.parse(self.read(self._ids[0], 0, HEADER_SIZE_BYTES)).max_timestamp_ms
 
     def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
         return snapshot_id in self._ids
 
     def size(self, snapshot_id: OffsetAndEpoch) -> int:
-        """Return the size of an existing snapshot."""
+        """Return the size of an existing snapshot, in bytes."""
         return self._disk.size(self._path(snapshot_id))
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, length: int) -> bytes:
-        """Return a part of an existing snapshot."""
+        """Return at most `length` bytes of an existing snapshot, from a byte position on."""
         return self._disk.read(self._path(snapshot_id), position, length)
 
     def store(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
@@ -78,7 +79,7 @@ class Snapshots:
             insort(self._ids, snapshot_id)
 
     def delete_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Remove all older snapshots, durably: they must not reappear once the log start has advanced."""
+        """Delete all older snapshots, durably. They must not reappear after the log start offset has advanced."""
         if not self._ids or self._ids[0] >= snapshot_id:
             return
         while self._ids and self._ids[0] < snapshot_id:
@@ -97,7 +98,12 @@ def _parse(name: str) -> OffsetAndEpoch:
 def encode_snapshot(
     epoch: int, batches: Sequence[Sequence[KeyValue]], *, last_contained_log_timestamp_ms: int, now_ms: int
 ) -> bytes:
-    """Return the bytes of a snapshot with these records."""
+    """Return the bytes of a snapshot.
+
+    :param epoch: epoch of the snapshot id.
+    :param batches: the records of the state, by batch.
+    :param last_contained_log_timestamp_ms: timestamp of the last record of the log that the snapshot replaces.
+    """
     parts = [
         snapshot_header_batch(last_contained_log_timestamp_ms, now_ms),
         *(encode_batch(batch, now_ms) for batch in batches),

@@ -2,10 +2,11 @@
 
 Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
-A voter is identified by its node id, and by its directory id if the set contains that id. A node that restarts with an
-empty disk has another directory id. In a set with directory ids it is then no longer a voter, because it could vote
-twice in an epoch. The voters of `controller.quorum.voters` have no directory ids, so such a node remains a voter, as in
-Kafka.
+A voter is identified by its node id, and by its directory id if the set contains directory ids. A node that restarts
+with an empty disk has lost its vote, and has a new directory id:
+
+- In a set with directory ids, it is no longer a voter. Otherwise it could vote twice in an epoch.
+- In a set without, such as that of `controller.quorum.voters`, it remains a voter, as in Kafka.
 """
 
 from collections.abc import Iterable
@@ -66,7 +67,7 @@ class VoterSet:
         return self._by_id.get(node_id)
 
     def others(self, node_id: int) -> tuple[int, ...]:
-        """Return the ids of all voters except this one."""
+        """Return the ids of all voters except this node, ascending."""
         return tuple(voter_id for voter_id in self._by_id if voter_id != node_id)
 
     def key_of(self, node_id: int) -> ReplicaKey:

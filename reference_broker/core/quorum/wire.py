@@ -2,19 +2,19 @@
 
 Follows: org.apache.kafka.raft.RaftUtil.
 
-| message          | version | since                                              |
+| message          | version | introduced by                                      |
 |------------------|---------|----------------------------------------------------|
 | Vote             | 2       | KIP-996, pre-vote                                  |
 | BeginQuorumEpoch | 1       | KIP-853, directory ids and endpoints               |
-| EndQuorumEpoch   | 1       | KIP-853                                            |
+| EndQuorumEpoch   | 1       | KIP-853, directory ids and endpoints               |
 | Fetch            | 18      | KIP-1166, high watermark of the follower           |
-| FetchSnapshot    | 1       | KIP-853                                            |
+| FetchSnapshot    | 1       | KIP-853, directory id of the follower              |
 
 Rules of this file:
 - The only topic partition is `__cluster_metadata-0`. A message with another partition, or with more than one, raises
   `UnknownPartitionError`. A request is then rejected with INVALID_REQUEST; a response counts as a failed request.
 - Records and snapshots are not decoded.
-- Endpoints of the leader are those of the voter set, which is the same on all nodes.
+- Endpoints of the leader are sent, but not read: all nodes have the same voter set, which contains them.
 """
 
 from collections.abc import Callable
@@ -45,6 +45,7 @@ _REQUESTS: dict[int, Callable[[Any], Request]] = {
     54: elections.end_request_from_kio,
     59: replication.snapshot_request_from_kio,
 }
+"""Converters of kio's request entities, by API key."""
 _RESPONSES: dict[int, Callable[[Any], Response]] = {
     1: replication.fetch_response_from_kio,
     52: elections.vote_response_from_kio,

@@ -77,7 +77,7 @@ def vote_response_to_kio(response: VoteResponse, voters: VoterSet) -> Any:
 
 
 def _whole(module: Any, entity_type: Any, response: Any, partition: Any, voters: VoterSet) -> Any:
-    """Return a response entity, without a partition if the request was rejected as a whole."""
+    """Return the response entity. It has no partition if the response has a top-level error."""
     if response.top_level_error is not ErrorCode.none:
         return entity_type(error_code=response.top_level_error, topics=())
     endpoints = node_endpoints(module, response.leader_id, voters)
@@ -149,7 +149,7 @@ def end_request_from_kio(entity: Any) -> EndQuorumEpochRequest:
 
 
 def election_response_to_kio(response: BeginQuorumEpochResponse | EndQuorumEpochResponse, voters: VoterSet) -> Any:
-    """Convert a response of either API to kio's entity."""
+    """Convert a response to kio's entity; both APIs have the same fields."""
     is_begin = isinstance(response, BeginQuorumEpochResponse)
     module = response_schema(*(_BEGIN_QUORUM_EPOCH if is_begin else _END_QUORUM_EPOCH))
     entity_type = module.BeginQuorumEpochResponse if is_begin else module.EndQuorumEpochResponse

@@ -1,7 +1,7 @@
 """Common parts of the quorum's messages: the topic partition and the leader's endpoint.
 
-kio's modules have type `Any` here, because kio declares number types that do not accept `int`, although the values are
-plain numbers at run time.
+kio's modules have type `Any` here. kio declares number types that do not accept `int`, but its values are plain numbers
+at run time.
 """
 
 from typing import Any
@@ -13,18 +13,23 @@ METADATA_PARTITION = 0
 
 
 class UnknownPartitionError(ValueError):
-    """A message for a topic partition other than `__cluster_metadata-0`, or for more than one."""
+    """A message whose only topic partition is not `__cluster_metadata-0`, or that has several or none."""
 
 
 def named(module: Any, partition: Any) -> tuple[Any, ...]:
-    """Return the `topics` field of a message: the metadata topic, by name, with this partition."""
+    """Return the `topics` field of a message: the metadata topic, by name, with this partition entry."""
     return (module.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),)
 
 
 def single_partition(topics: Any, name_field: str, name: Any, index_field: str) -> Any:
-    """Return the only partition of a message. Raises `UnknownPartitionError`."""
+    """Return the only partition of a message. Raises `UnknownPartitionError`.
+
+    :param name_field: field of a topic that has its name or topic id.
+    :param name: name or topic id of the metadata topic.
+    :param index_field: field of a partition that has its index.
+    """
     if len(topics) != 1 or getattr(topics[0], name_field) != name or len(topics[0].partitions) != 1:
-        raise UnknownPartitionError(f"not one partition of {CLUSTER_METADATA_TOPIC}")
+        raise UnknownPartitionError(f"the message is not for exactly one partition of {CLUSTER_METADATA_TOPIC}")
     partition = topics[0].partitions[0]
     if getattr(partition, index_field) != METADATA_PARTITION:
         raise UnknownPartitionError(f"{CLUSTER_METADATA_TOPIC} has no partition {getattr(partition, index_field)}")

@@ -1,6 +1,8 @@
-"""Conversion of Fetch and FetchSnapshot to and from kio's entities, which use -1 for null.
+"""Conversion of Fetch and FetchSnapshot to and from kio's entities.
 
 Follows: org.apache.kafka.raft.RaftUtil (KIP-595, KIP-630).
+
+A diverging epoch or snapshot id that is null has offset -1 and epoch -1 in an entity.
 """
 
 from datetime import timedelta

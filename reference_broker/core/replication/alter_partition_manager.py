@@ -2,9 +2,9 @@
 
 Follows: kafka.server.AlterPartitionManager (KIP-497).
 
-One request is in flight at a time, with all proposals that have no result yet. A proposal is repeated, unchanged, until
-a response without a top-level error has its result. An outdated proposal has no effect: the controller rejects it
-because of its partition epoch, and the leader ignores the response.
+One request is in flight at a time. It has all proposals that have no result yet. A proposal is sent unchanged in each
+request until a response without a top-level error has its result. An outdated proposal has no effect: the controller
+rejects it because of its partition epoch, and the partition ignores the result.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class AlterPartitionManager:
         self._is_under_way = False
 
     def propose(self, partition: Partition, proposal: IsrState, now: Now) -> None:
-        """Send a proposal, which replaces an earlier one of this partition."""
+        """Send a proposal, now or in the next request. It replaces an earlier proposal for the same partition."""
         self._proposals[partition.key] = Proposal.of(partition, proposal)
         self._send(now)
 

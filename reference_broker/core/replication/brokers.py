@@ -1,4 +1,4 @@
-"""Brokers of the metadata image, as replication needs them: live epochs, and eligibility for the ISR.
+"""Brokers of the metadata image, as replication needs them: broker epochs, and eligibility for the ISR.
 
 Follows: kafka.cluster.Partition (KIP-841, KIP-903).
 """
@@ -13,7 +13,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerRun:
-    """One incarnation of a broker, identified by the epoch of its registration; -1 if that is unknown."""
+    """One incarnation of a broker, identified by its broker epoch; -1 if the broker epoch is unknown."""
 
     node_id: int
     broker_epoch: int
@@ -29,15 +29,15 @@ class Brokers:
         self._image = image
 
     def live_epoch(self, node_id: int) -> int | None:
-        """Return the epoch of a registered broker that is not fenced; null for any other."""
+        """Return the broker epoch of a broker; null if it is fenced or not registered."""
         broker = self._image().brokers.get(node_id)
         return None if broker is None or broker.fenced else broker.broker_epoch
 
     def may_join_isr(self, node_id: int, fetch_epoch: int | None) -> bool:
         """Whether a broker is unfenced, not in controlled shutdown (KIP-841), and has fetched with its epoch (KIP-903).
 
-        :param fetch_epoch: the broker epoch of the broker's last fetch; null before its first fetch. -1 is unknown,
-            and is not compared.
+        :param fetch_epoch: the broker epoch in the broker's last fetch. Null: it has not fetched. -1: the fetch had no
+            broker epoch, and only the other conditions count.
         """
         broker = self._image().brokers.get(node_id)
         if broker is None or broker.fenced or broker.in_controlled_shutdown or fetch_epoch is None:

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.server.purgatory.DelayedProduce.
 
-Records of one or several partitions wait together. A partition is complete when its high watermark has reached the end
-of its records. It fails if
+One operation waits for the records of one or several partitions. A partition is complete when its high watermark has
+reached the end of its records. A partition fails if
 
 - this broker no longer leads it, or no longer has it:              NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
 - its records are committed by an ISR below `min.insync.replicas`:  NOT_ENOUGH_REPLICAS_AFTER_APPEND;
@@ -21,7 +21,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 Key = tuple[str, int]
 Settled = Callable[[Mapping[Key, ErrorCode], Now], None]
-"""Takes the error of each partition; `none` if its records are committed."""
+"""Callback for the result of each partition: `none` if its records are committed, or an error."""
 
 
 class DelayedProduce:
@@ -29,7 +29,9 @@ class DelayedProduce:
 
     :param required: the offset after the appended records, by partition.
     :param find: returns the replica of this broker, or an error if there is none.
-    :param connection: the client's connection, if there is one; when it is closed, the operation is dropped.
+    :param settled: called with the results when no partition waits any longer.
+    :param connection: the client's connection; null for records of the broker itself. When the connection is closed,
+        the operation is dropped.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class DelayedProduce:
     ) -> None:
         self.connection = connection
         self.errors: dict[Key, ErrorCode] = {}
-        """The error of each partition that no longer waits; `none` if its records are committed."""
+        """The result of each partition that no longer waits."""
         self._required = dict(required)
         self._find = find
         self._settled = settled
@@ -57,7 +59,7 @@ class DelayedProduce:
         return tuple(self._required)
 
     def check(self) -> bool:
-        """Check the waiting partitions, and return whether none is left."""
+        """Check the waiting partitions, and return whether all have a result."""
         for key, offset in tuple(self._required.items()):
             partition = self._find(key)
             error = (
@@ -69,7 +71,7 @@ class DelayedProduce:
         return not self._required
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete if all partitions are committed or have failed, or at the deadline (`changed_key` is null)."""
+        """Complete if all partitions have a result, or if the deadline has passed (`changed_key` is null)."""
         if not self.check() and changed_key is not None:
             return False
         self.errors.update(dict.fromkeys(self._required, ErrorCode.request_timed_out))

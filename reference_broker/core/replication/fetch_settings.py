@@ -1,4 +1,4 @@
-"""Configuration of the replica fetchers (`replica.fetch.*`)."""
+"""Configuration of the replica fetchers."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,10 +14,11 @@ class FetchSettings:
     max_wait: timedelta
     min_bytes: int
     max_bytes: int
-    """`replica.fetch.response.max.bytes`: limit of a response."""
+    """`replica.fetch.response.max.bytes`: maximum size of the records in a response."""
     partition_max_bytes: int
-    """`replica.fetch.max.bytes`: limit of a partition in a response."""
+    """`replica.fetch.max.bytes`: maximum size of the records of a partition in a response."""
     backoff_ms: int
+    """`replica.fetch.backoff.ms`: delay of a partition after an error."""
     timeout_ms: int
     """`replica.socket.timeout.ms`: request timeout."""
 

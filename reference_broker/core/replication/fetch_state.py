@@ -6,11 +6,11 @@ Follows: org.apache.kafka.server.PartitionFetchState (KIP-595).
 |------------|--------------------------------------------------------------------|------------------------------------|
 | FETCHING   | is part of the next Fetch request                                  | an error                           |
 | TRUNCATING | has had OFFSET_OUT_OF_RANGE; a ListOffsets request is in flight    | the response, or a failure         |
-| DELAYED    | has had another error, and is not fetched for some time            | `replica.fetch.backoff.ms`         |
+| DELAYED    | has had another error or no response, and is not fetched           | the end of the fetch backoff       |
 | FAILED     | has had FENCED_LEADER_EPOCH, and is not fetched                    | a new leader epoch                 |
 
-There is no phase for a log that diverges from the leader's: a Fetch response with a diverging epoch truncates the log,
-and the partition stays in FETCHING.
+A log that diverges from the leader's needs no phase: a Fetch response with a diverging epoch truncates the log, and the
+partition stays in FETCHING.
 """
 
 from collections.abc import Mapping
@@ -43,9 +43,9 @@ TRANSITIONS: Mapping[FetchPhase, frozenset[FetchPhase]] = MappingProxyType(
 
 @dataclass(slots=True, eq=False)
 class PartitionFetchState:
-    """Fetch state of one partition in one leader epoch; a new leader epoch has a new object.
+    """Fetch state of one partition in one leader epoch. For a new leader epoch, a new object is created.
 
-    :param leader_epoch: the epoch in the Fetch requests, which a leader in another epoch rejects.
+    :param leader_epoch: the leader epoch in the requests. A leader in another epoch rejects them.
     :param had_records_ms: monotonic time at which the leader last returned records of the partition.
     """
 
@@ -55,6 +55,6 @@ class PartitionFetchState:
     had_records_ms: int = NEVER_MS
 
     def become(self, phase: FetchPhase) -> None:
-        """Change the phase, by one of the `TRANSITIONS`."""
+        """Change the phase. Only the `TRANSITIONS` are allowed."""
         assert phase in TRANSITIONS[self.phase], f"no transition from {self.phase.name} to {phase.name}"
         self.phase = phase

@@ -17,10 +17,10 @@ NEVER_MS = -(2**62)
 
 @dataclass(slots=True)
 class FollowerProgress:
-    """Progress of one follower. Offsets are -1 before its first fetch in this leadership; times are monotonic.
+    """Progress of one follower. Times are monotonic. Before the first fetch from this leader, offsets are -1.
 
     :param end_offset: the follower's last fetch offset; the follower has all records below this offset.
-    :param broker_epoch: the broker epoch in its last fetch (KIP-903); null before the first fetch, -1 if unknown.
+    :param broker_epoch: the broker epoch in the last fetch (KIP-903), -1 if it had none; null before the first fetch.
     """
 
     end_offset: int = UNKNOWN_OFFSET
@@ -54,6 +54,6 @@ class FollowerProgress:
         return cls(last_caught_up_ms=now_ms if is_in_sync else NEVER_MS)
 
     def reset_replica_state(self, leader_end_offset: int, *, is_in_sync: bool, now_ms: int) -> None:
-        """Continue in a new epoch of the same leader; a replica outside the ISR must fetch before it may join."""
+        """Continue in a new epoch of the same leader. A replica outside the ISR is not caught up until it fetches."""
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = self.last_caught_up_ms = now_ms if is_in_sync else NEVER_MS

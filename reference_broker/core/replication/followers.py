@@ -26,7 +26,10 @@ class ReplicaContext:
 
 
 class Followers:
-    """The other replicas of a partition that this broker leads; empty while it does not lead the partition."""
+    """The other replicas of a partition that this broker leads; empty while it does not lead the partition.
+
+    `end_offset` is always the leader's log end offset.
+    """
 
     __slots__ = ("_context", "_progress")
 
@@ -49,11 +52,11 @@ class Followers:
         self._progress = {node: self._progress.get(node) or FollowerProgress() for node in others}
 
     def clear(self) -> None:
-        """Remove all followers: this broker no longer leads."""
+        """Remove all followers, because this broker no longer leads the partition."""
         self._progress.clear()
 
     def reset_replica_states(self, isr: frozenset[int], end_offset: int, *, is_new_leader: bool, now: Now) -> None:
-        """Start a leader epoch, with the leader's log end offset at its start (`Replica.resetReplicaState`)."""
+        """Start a new epoch of this leader, or the first one (`Replica.resetReplicaState`)."""
         for node, follower in self._progress.items():
             is_in_sync = node in isr
             if is_new_leader:
@@ -62,7 +65,11 @@ class Followers:
                 follower.reset_replica_state(end_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
 
     def committed_offset(self, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
-        """Return the smallest end offset of the maximal ISR, and of replicas that are caught up and could join it."""
+        """Return the offset to which the high watermark may advance.
+
+        It is the smallest log end offset of the leader, of the maximal ISR, and of the replicas that are caught up and
+        eligible for the ISR.
+        """
         committed = end_offset
         for node, follower in self._progress.items():
             if follower.end_offset < committed and (
@@ -72,7 +79,7 @@ class Followers:
         return committed
 
     def lagging(self, isr: frozenset[int], end_offset: int, now: Now) -> frozenset[int]:
-        """Return the ISR members that lag longer than `replica.lag.time.max.ms`."""
+        """Return the ISR members that have not been caught up for longer than `replica.lag.time.max.ms`."""
         return frozenset(node for node in isr if self._lags(node, end_offset, now))
 
     def _lags(self, node: int, end_offset: int, now: Now) -> bool:
@@ -82,7 +89,7 @@ class Followers:
         return not self._is_caught_up(follower, end_offset, now)
 
     def may_join(self, node: int, from_offset: int) -> bool:
-        """Whether a replica has all records below this offset, and is eligible for the ISR (`canAddReplicaToIsr`)."""
+        """Whether a replica has all records below `from_offset`, and is eligible for the ISR (`canAddReplicaToIsr`)."""
         return self._progress[node].end_offset >= from_offset and self._is_eligible(node)
 
     def _is_caught_up(self, follower: FollowerProgress, end_offset: int, now: Now) -> bool:
@@ -92,7 +99,7 @@ class Followers:
         return self._context.brokers.may_join_isr(node, self._progress[node].broker_epoch)
 
     def with_broker_epochs(self, isr: frozenset[int]) -> list[tuple[int, int]]:
-        """Return the members of an ISR with their broker epochs (KIP-903); the epoch is -1 before the first fetch."""
+        """Return each member of an ISR with its broker epoch (KIP-903); -1 if it has not fetched from this leader."""
         return [(node, self._broker_epoch(node)) for node in sorted(isr)]
 
     def _broker_epoch(self, node: int) -> int:

@@ -2,15 +2,17 @@
 
 Follows: kafka.cluster.Partition (KIP-497, KIP-841, KIP-903).
 
-Only the controller changes an ISR. A leader proposes (AlterPartition), and assumes the larger ISR until the response:
+Only the controller changes an ISR. A leader sends a proposal (AlterPartition). Until the proposal has a result, the
+high watermark waits for all replicas of the old and the proposed ISR:
 
-| state          | proposal in flight      | the high watermark waits for (maximal ISR)             |
+| phase          | proposal                | the high watermark waits for (maximal ISR)             |
 |----------------|-------------------------|--------------------------------------------------------|
 | COMMITTED      | none                    | the committed ISR                                      |
 | PENDING_EXPAND | to add a replica        | the committed ISR and the replica to add               |
 | PENDING_SHRINK | to remove replicas      | the committed ISR, including the replicas to remove    |
 
-One proposal is in flight at a time. It ends with the controller's response, or with newer metadata, which always wins.
+A partition has at most one pending proposal. It ends with the controller's response, or when newer metadata replaces
+the ISR.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +25,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class IsrPhase(Enum):
-    """Kind of the change in flight, if there is one."""
+    """Kind of the pending proposal, if there is one."""
 
     COMMITTED = auto()
     PENDING_EXPAND = auto()
@@ -37,7 +39,7 @@ TRANSITIONS: Mapping[IsrPhase, frozenset[IsrPhase]] = MappingProxyType(
         IsrPhase.PENDING_SHRINK: frozenset({IsrPhase.COMMITTED}),
     }
 )
-"""Newer metadata causes the transition from COMMITTED to COMMITTED."""
+"""Metadata causes the transition from COMMITTED to COMMITTED."""
 
 
 class Reaction(Enum):
@@ -48,7 +50,7 @@ class Reaction(Enum):
     AWAIT_METADATA = auto()
     """Stay pending: this leader's metadata is outdated, and newer metadata will arrive."""
     RETRY = auto()
-    """Propose the same again."""
+    """Propose the same ISR again, with the current epochs."""
 
 
 REACTIONS: Mapping[ErrorCode, Reaction] = MappingProxyType(
@@ -71,7 +73,7 @@ class IsrState:
     """An ISR and the proposal to change it, created by `committed`, `expanded`, `shrunk` and `reverted`.
 
     :param isr: the last committed ISR.
-    :param proposed: the ISR of the proposal; the same as `isr` if none is in flight.
+    :param proposed: the ISR of the pending proposal; the same as `isr` if there is no proposal.
     :param maximal: the replicas that the high watermark waits for.
     """
 
@@ -88,7 +90,7 @@ class IsrState:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a proposal is in flight."""
+        """Whether the proposal has no result yet."""
         return self.phase is not IsrPhase.COMMITTED
 
     def expanded(self, replica: int) -> Self:
@@ -111,5 +113,5 @@ class IsrState:
         return type(self).committed(self.isr)
 
     def _pending(self, phase: IsrPhase, proposed: frozenset[int]) -> Self:
-        assert phase in TRANSITIONS[self.phase], f"{phase.name} out of {self.phase.name}"
+        assert phase in TRANSITIONS[self.phase], f"no transition from {self.phase.name} to {phase.name}"
         return type(self)(phase, self.isr, proposed, self.isr | proposed)

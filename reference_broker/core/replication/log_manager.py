@@ -2,15 +2,16 @@
 
 Follows: org.apache.kafka.storage.internals.log.LogManager (KIP-516).
 
-Each replica has a directory `<topic>-<index>` with its log, and with a file `partition.metadata` that has its topic id,
-so that the log is never used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are
-deleted: those of replicas that were removed from this broker while it was down.
+Each replica has a directory `<topic>-<index>` with its log and a file `partition.metadata`. That file has the topic id,
+so that the log is never used for a later topic of the same name (KIP-516).
 
-Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically, when logs are deleted, and at a clean shutdown; the first two also before segments are deleted,
-and when a log is truncated below its checkpointed recovery point.
-The clean shutdown file, written last, shows that no log needs recovery. Logs are opened once the metadata is known; the
-checkpoints of unopened logs are kept as they were read.
+Logs are opened when the metadata is known. Stray logs are then deleted. A log is stray if its replica was removed from
+this broker while the broker was down.
+
+Three checkpoint files have the recovery point, the log start offset and the high watermark of each log. All three are
+written periodically, when logs are deleted, and at a clean shutdown. Recovery points and log start offsets are also
+written before segments are deleted, and when a log is truncated below its checkpointed recovery point. The entries of
+logs that are not opened yet stay as they were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -50,14 +51,14 @@ class LogManager:
         self._log_starts = read_offsets(disk, LOG_START_FILE)
         self._high_watermarks = read_offsets(disk, HIGH_WATERMARK_FILE)
         self._to_delete: dict[tuple[str, int], None] = {}
-        """The deleted logs whose directories still exist."""
+        """The deleted logs whose directories may still exist, in the order of deletion."""
 
     def high_watermark(self, topic: str, index: int) -> int:
         """Return the checkpointed high watermark; 0 for a new log."""
         return self._high_watermarks.get((topic, index), 0)
 
     def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> UnifiedLog:
-        """Open a log, or create an empty one; the log of an earlier topic of this name is deleted."""
+        """Open a log, or create an empty one. The log of an earlier topic with this name is deleted."""
         directory = f"{topic}-{index}"
         if self._has_other_topic_id(directory, topic_id):
             self.delete([(topic, index)], ())
@@ -88,14 +89,15 @@ class LogManager:
     def delete_strays(self, remaining: Collection[Partition]) -> None:
         """Delete the logs of replicas that were removed while this broker was down.
 
-        :param remaining: all present replicas of this broker.
+        :param remaining: all current replicas of this broker.
         """
-        here = {partition.key for partition in remaining}
+        current = {partition.key for partition in remaining}
         known = {*self._on_disk(), *self._recovery_points, *self._high_watermarks}
-        if strays := sorted(known - here):
+        if strays := sorted(known - current):
             self.delete(strays, remaining)
 
     def _on_disk(self) -> Iterator[tuple[str, int]]:
+        """Yield topic and index of each log directory."""
         for name in self._disk.list(""):
             topic, _, index = name.rpartition("-")
             is_replica = topic not in {"", CLUSTER_METADATA_TOPIC} and index.isdecimal() and str(int(index)) == index
@@ -103,10 +105,11 @@ class LogManager:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], remaining: Collection[Partition]) -> None:
-        """Delete the checkpoint entries of logs, so that they are never used for a later topic of the same name.
+        """Delete logs. Their checkpoint entries are deleted now, and never used for a later topic of the same name.
 
-        The directories are deleted afterwards by `delete_directories`, or before a log of that name is opened.
+        Their directories are deleted later: by `delete_directories`, or before a log of the same name is opened.
 
+        :param gone: topic and index of the logs.
         :param remaining: the replicas that this broker keeps.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
@@ -118,19 +121,19 @@ class LogManager:
         self._to_delete |= dict.fromkeys(gone)
 
     def delete_directories(self, count: int) -> bool:
-        """Delete at most this many directories of deleted logs. Return whether others are left."""
+        """Delete at most `count` directories of deleted logs. Return whether any are left."""
         for topic, index in tuple(islice(self._to_delete, count)):
             del self._to_delete[topic, index]
             self._delete_directory(topic, index)
         return bool(self._to_delete)
 
     def _delete_directory(self, topic: str, index: int) -> None:
-        """Delete the directory of a log, unless only its checkpoint entry existed."""
+        """Delete the directory of a log. There is none if the log had only checkpoint entries."""
         if self._disk.exists(f"{topic}-{index}"):
             self._disk.delete_directory(f"{topic}-{index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:
-        """Write the recovery points and the log start offsets."""
+        """Update recovery points and log start offsets from these partitions, and write those of all logs."""
         for partition in partitions:
             self._recovery_points[partition.key] = partition.log.recovery_point
             self._log_starts[partition.key] = partition.log_start_offset
@@ -140,13 +143,14 @@ class LogManager:
     def checkpoint_if_truncated(self, partition: Partition) -> None:
         """Write the checkpoints if records below the checkpointed recovery point were removed (`truncateTo`).
 
-        Otherwise, later records at these offsets would be trusted after a crash, whether or not they were flushed.
+        After a crash, records below the checkpointed recovery point are not validated. If it stayed above the log end
+        offset, records appended later would not be validated, even if they were never flushed.
         """
         if partition.log.recovery_point < self._recovery_points.get(partition.key, 0):
             self.checkpoint([partition])
 
     def checkpoint_high_watermarks(self, partitions: Iterable[Partition]) -> None:
-        """Write the high watermarks, if one has changed."""
+        """Update high watermarks from these partitions, and write those of all logs if one has changed."""
         high_watermarks = self._high_watermarks | {partition.key: partition.high_watermark for partition in partitions}
         if high_watermarks != self._high_watermarks:
             self._high_watermarks = high_watermarks
@@ -161,9 +165,9 @@ class LogManager:
 
 
 def _remove_offsets(gone: Iterable[tuple[str, int]], *offsets: dict[tuple[str, int], int]) -> None:
-    for known in offsets:
+    for entries in offsets:
         for key in gone:
-            known.pop(key, None)
+            entries.pop(key, None)
 
 
 def _partition_metadata(topic_id: UUID) -> bytes:
@@ -171,6 +175,7 @@ def _partition_metadata(topic_id: UUID) -> bytes:
 
 
 def _codec(compression_type: str) -> Codec | None:
+    """Return the codec of the topic; null if each batch keeps the codec of its producer."""
     match compression_type:
         case "producer":
             return None

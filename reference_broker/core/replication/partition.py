@@ -2,19 +2,21 @@
 
 Follows: kafka.cluster.Partition (KIP-101, KIP-279, KIP-320, KIP-497, KIP-966).
 
-The metadata determines the role (`ROLES`), and two epochs guard it: metadata with an older partition epoch is ignored,
-and a new leader epoch begins a new leadership even if the leader is the same.
+The metadata determines the role. Metadata with an older partition epoch is ignored. A new leader epoch begins a new
+leadership, even if the leader stays the same.
 
 A leader
-- appends in its epoch, and learns the progress of its followers from their fetches (`Followers`).
-- advances the high watermark to the smallest log end offset of the maximal ISR, and of replicas outside it that are
-  caught up and could join (otherwise a fast leader would keep them out indefinitely). The high watermark does not
-  advance while the ISR is below `min.insync.replicas` (KIP-966), and never moves back.
-- proposes to remove replicas that lag longer than `replica.lag.time.max.ms` from the ISR, and to add a replica that has
-  all records up to the high watermark and to the start of this epoch: before that, it may lack committed records.
+- appends with its leader epoch, and learns the progress of its followers from their fetches (`Followers`).
+- advances the high watermark to the smallest log end offset of the maximal ISR, and of the replicas that are caught up
+  and eligible for the ISR. Without the latter, the high watermark of a fast leader could stay ahead of such a replica
+  indefinitely, and keep it out of the ISR.
+- never decreases the high watermark, and does not advance it while the ISR is below `min.insync.replicas` (KIP-966).
+- proposes to remove a replica from the ISR that has not been caught up for longer than `replica.lag.time.max.ms`.
+- proposes to add a replica to the ISR that has all records below the high watermark and below the start of this leader
+  epoch. A replica that ends earlier may lack committed records.
 
-A follower replicates batches, high watermark and log start offset of its leader. It truncates by leader epochs, never
-to the high watermark, which may be below the last committed record (KIP-101, KIP-279).
+A follower replicates batches, high watermark and log start offset of its leader. It truncates by leader epochs, not to
+its high watermark: committed records may lie above that (KIP-101, KIP-279).
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +51,7 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 
 NO_EPOCH = -1
-"""Leader epoch of a client that does not know it, and of a partition without one."""
+"""Leader epoch in a request that has none, and of a partition before its first metadata."""
 NO_LEADER = -1
 ACKS_ALL = -1
 
@@ -70,16 +72,16 @@ ROLES: Mapping[ReplicaRole, frozenset[ReplicaRole]] = MappingProxyType(
         ReplicaRole.FOLLOWER: frozenset({ReplicaRole.FOLLOWER, ReplicaRole.LEADER, ReplicaRole.OFFLINE}),
     }
 )
-"""Transitions that metadata causes: all are possible. In a new epoch, a leader begins a new leadership."""
+"""The possible next roles by role. Metadata can cause any of these transitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionContext(ReplicaContext):
     """Context that all partitions of a broker share.
 
-    :param propose: sends an ISR to the controller.
-    :param on_progress: called when the leader, the log or a watermark has changed; an operation may wait for that.
-    :param on_truncated: called when records may have been removed, before any are appended.
+    :param propose: proposes an ISR to the controller.
+    :param on_progress: called after a change of the leader, the log or a watermark. Delayed operations may be complete.
+    :param on_truncated: called after records may have been removed, because the recovery point may be lower.
     """
 
     propose: "Callable[[Partition, IsrState, Now], None]"
@@ -89,7 +91,10 @@ class PartitionContext(ReplicaContext):
 
 
 class Partition:
-    """One replica. `flushed_at_ms` (monotonic) is the time of the last flush by `flush.ms`."""
+    """One replica.
+
+    :ivar flushed_at_ms: monotonic time of the last flush because of `flush.ms`.
+    """
 
     __slots__ = (
         "_context",
@@ -137,9 +142,9 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.isr = IsrState.committed(())
         self.epoch_start_offset = 0
-        """Log end offset when this leadership began."""
+        """On a leader: the log end offset when its leader epoch began."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
-        """Records below this offset are on every replica of the ISR, and visible to consumers."""
+        """Records below this offset are committed: on every replica of the ISR, and visible to consumers."""
         self.followers = Followers(context)
         self._context = context
 
@@ -161,7 +166,7 @@ class Partition:
         return self.log.log_start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Return the error for a request whose leader epoch is older, or newer, than this broker's (KIP-320)."""
+        """Return the error if a request has an older or newer leader epoch than this replica (KIP-320)."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.none
         older = current_leader_epoch < self.leader_epoch
@@ -172,7 +177,7 @@ class Partition:
     def apply(self, record: PartitionRecord, now: Now) -> bool:
         """Apply the metadata, and return whether a new leader epoch begins.
 
-        Metadata with the known partition epoch is applied too, since an AlterPartition response may have arrived first.
+        Metadata with the same partition epoch is applied, too: an AlterPartition response may have set only the ISR.
         """
         if record.partition_epoch < self.partition_epoch:
             return False
@@ -224,7 +229,7 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether too few replicas are in sync to accept acks=all, or to commit records."""
+        """Whether the ISR is too small to accept acks=all and to commit records."""
         return len(self.isr.isr) < self._effective_min_isr
 
     @property
@@ -233,7 +238,7 @@ class Partition:
         return min(self.min_insync_replicas, len(self.followers) + 1)
 
     def check_append(self, acks: int) -> None:
-        """Raise `AppendError` if this is not the leader, or too few replicas are in sync for acks=all."""
+        """Raise `AppendError` if this broker is not the leader, or if the ISR is too small for acks=all."""
         if not self.is_leader:
             raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._context.node_id} does not lead {self.key}")
         if acks == ACKS_ALL and self.is_under_min_isr:
@@ -245,7 +250,7 @@ class Partition:
     def append(self, batch: ValidatedBatch, *, acks: int, now: Now) -> Appended:
         """Append a batch as the leader.
 
-        :raises AppendError: see `check_append`; or the producer state rejects the batch.
+        :raises AppendError: as `check_append`; also if the batch contradicts the producer state.
         """
         self.check_append(acks)
         end_offset = self.log.log_end_offset
@@ -261,7 +266,8 @@ class Partition:
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the result of acks=all for the records below an offset; null if they are not committed yet.
 
-        If they are committed, but the ISR is below `min.insync.replicas`: NOT_ENOUGH_REPLICAS_AFTER_APPEND(20).
+        The result is NOT_ENOUGH_REPLICAS_AFTER_APPEND (20) if the records are committed, but the maximal ISR is below
+        `min.insync.replicas`.
         """
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
@@ -273,7 +279,7 @@ class Partition:
     def update_follower_fetch_state(
         self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now
     ) -> None:
-        """Update a follower's progress for a fetch; `leader_end_offset` is the log end offset at that time."""
+        """Update a follower's progress for a fetch from `offset`, when this log ended at `leader_end_offset`."""
         node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.update_fetch_state(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
@@ -310,7 +316,7 @@ class Partition:
     def handle_alter_partition_update(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
     ) -> None:
-        """Apply the AlterPartition response, unless newer metadata has arrived before it."""
+        """Apply an accepted proposal, unless newer metadata has arrived before the AlterPartition response."""
         if self.isr is not proposal or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return
         self._set_isr(IsrState.committed(isr))
@@ -331,13 +337,13 @@ class Partition:
                 pass
 
     def delete_records_on_leader(self, offset: int, now: Now) -> None:
-        """Advance the log start offset; followers do the same at their next fetch."""
+        """Advance the log start offset (DeleteRecords). Followers do the same at their next fetch."""
         self.log.maybe_increment_log_start_offset(offset)
         self._context.on_progress(self, now)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, which DeleteRecords waits for."""
+        """Smallest log start offset of the leader and of all unfenced followers. DeleteRecords waits for it."""
         return self.followers.low_watermark(self.log_start_offset)
 
     # Following
@@ -350,7 +356,7 @@ class Partition:
         if records:
             recovery_point = self.log.recovery_point
             self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
-            if self.log.recovery_point < recovery_point:  # an empty log now starts at a lower offset
+            if self.log.recovery_point < recovery_point:  # the log was empty, and was restarted at a lower offset
                 self._context.on_truncated(self)
         new_high_watermark = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
         if log_start_offset > self.log_start_offset:
@@ -362,7 +368,7 @@ class Partition:
             self._trace(RecordsAppended, self.log.log_end_offset)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
-        """Return the truncation offset for a diverging epoch of the leader and its end offset (KIP-279).
+        """Return the truncation offset for a diverging epoch of the leader and the end offset of that epoch (KIP-279).
 
         If this log lacks that epoch, all records after the next smaller epoch are removed, and the next fetch compares
         the logs again.
@@ -385,7 +391,7 @@ class Partition:
             self._trace(LogTruncated, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, now: Now) -> None:
-        """Remove all records, because the leader's log starts above this log's end."""
+        """Remove all records, because the leader's log start offset, `offset`, is above this log's end."""
         self.log.truncate_fully_and_start_at(offset, now.wall_ms)
         self._context.on_truncated(self)
         self._set_high_watermark(offset)

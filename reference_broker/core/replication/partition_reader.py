@@ -1,8 +1,8 @@
-"""Reads of a partition by a consumer or follower: isolation, and errors in Kafka's order of checks.
+"""Reader of a partition (a consumer or follower): the offsets that it may read, and the errors of its reads.
 
 Follows: kafka.cluster.Partition, org.apache.kafka.server.storage.log.FetchParams (KIP-320, KIP-595, KIP-903).
 
-`request` is the element of one partition in a Fetch request of any version.
+`request` is one partition of a Fetch request of any version. Errors are checked in Kafka's order.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class Isolation(Enum):
-    """The offset up to which a reader may read."""
+    """The offset below which a reader may read (`FetchIsolation`)."""
 
     LOG_END = auto()
     """Followers: all records."""
@@ -29,11 +29,11 @@ class Isolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """A consumer or follower that reads.
+    """A consumer or follower that reads from a partition on this broker.
 
     :param follower: the follower that reads; null for a consumer.
-    :param leader_only: whether only the leader serves this reader.
-    :param updates_fetch_state: whether the fetch updates the follower's fetch state; false for retries.
+    :param leader_only: whether this reader may read only from the leader.
+    :param updates_fetch_state: whether the fetch updates the follower's progress; false for retries.
     """
 
     isolation: Isolation
@@ -43,11 +43,11 @@ class PartitionReader:
     updates_fetch_state: bool = True
 
     def for_retry(self) -> "PartitionReader":
-        """Return the reader for retries of a delayed fetch, which do not update the follower's fetch state."""
+        """Return the reader for retries of a delayed fetch. They do not update the follower's progress."""
         return replace(self, updates_fetch_state=False)
 
     def check(self, partition: Partition, request: Any) -> ErrorCode:
-        """Return the error for this reader, or none."""
+        """Return the error of a read, or `none`."""
         current_leader_epoch = getattr(request, "current_leader_epoch", NO_EPOCH)
         error = partition.check_leader_epoch(current_leader_epoch)
         if error is not ErrorCode.none:
@@ -69,9 +69,10 @@ class PartitionReader:
 
     @staticmethod
     def diverging_epoch(partition: Partition, request: Any) -> tuple[int, int] | None:
-        """Return the largest epoch not above the reader's last one, and its end offset, if the logs diverge.
+        """Return the diverging epoch and its end offset; null if the reader's log does not diverge from this log.
 
-        The result is null if they agree up to the fetch offset, or if the request has no epoch.
+        The diverging epoch is the largest epoch of this log that is not above the request's last fetched epoch. Without
+        a last fetched epoch, the result is null.
         """
         last_fetched_epoch: int = getattr(request, "last_fetched_epoch", NO_EPOCH)
         if last_fetched_epoch == NO_EPOCH:
@@ -82,7 +83,7 @@ class PartitionReader:
         return epoch, end_offset
 
     def end_offset(self, partition: Partition) -> int:
-        """Return the offset up to which this reader may read now."""
+        """Return the offset below which this reader may read now."""
         match self.isolation:
             case Isolation.LOG_END:
                 return partition.log.log_end_offset
@@ -92,7 +93,7 @@ class PartitionReader:
                 return partition.last_stable_offset
 
     def update_follower_fetch_state(self, partition: Partition, request: Any, now: Now) -> None:
-        """Update the follower's fetch state at the leader (`Partition.updateFollowerFetchState`)."""
+        """Update the follower's progress at the leader (`Partition.updateFollowerFetchState`)."""
         if self.follower is not None and self.updates_fetch_state:
             partition.update_follower_fetch_state(
                 self.follower, request.fetch_offset, request.log_start_offset, partition.log.log_end_offset, now

@@ -3,13 +3,13 @@
 Follows: kafka.server.AbstractFetcherThread, kafka.server.ReplicaFetcherThread (KIP-101, KIP-279, KIP-595).
 
 A state machine without IO, driven by metadata (`add_partition`, `remove_partition`) and the leader's responses:
-- A Fetch contains every partition in phase FETCHING, without a session; a partition that had records moves to the end,
-  so that a full response does not always serve the same partitions.
+- A Fetch has no session, and contains every partition in phase FETCHING. A partition that had records moves to the end
+  of the request. Otherwise the first partitions could fill every response.
 - A response is used for a partition only if the partition's leader epoch and log end offset are still those of the
   request.
 - The table `PHASE_AFTER_ERROR` gives the phase after an error. After FENCED_LEADER_EPOCH this broker waits for newer
   metadata; after UNKNOWN_LEADER_EPOCH it retries until the leader has newer metadata.
-- A disconnection delays all partitions of the request.
+- A Fetch without a response, or with a top-level error, delays all its partitions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,9 +28,11 @@ from reference_broker.core.tracer import Event, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 
 SendToLeader = Callable[[Any, Callable[[Any, Now], None], Now], bool]
-"""Sends a request to the leader; the callback takes the response, or null. Returns False if the leader is unknown."""
+"""Sends a request to the leader. The callback takes the response, null if the request failed. Returns False, without a
+callback, if the endpoint of the leader is unknown."""
 
 _EARLIEST, _LATEST = -2, -1
+"""Timestamps in ListOffsets for the log start offset and the log end offset."""
 
 PHASE_AFTER_ERROR: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
     {
@@ -38,7 +40,7 @@ PHASE_AFTER_ERROR: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
         ErrorCode.fenced_leader_epoch: FetchPhase.FAILED,
     }
 )
-"""Phase after an error of the leader; after any other error: DELAYED."""
+"""Phase after an error of a partition in a response; DELAYED after any other error."""
 
 
 class ReplicaFetcher:
@@ -71,7 +73,7 @@ class ReplicaFetcher:
         self._request: Any = None
         self._requested: tuple[RequestedPartition, ...] = ()
         self._response_without_change: Any = None
-        """The last response, if it changed nothing. The same response to the same request is not processed again."""
+        """The last response, if it changed nothing. The same object is not processed again for the same request."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -82,7 +84,7 @@ class ReplicaFetcher:
         return self._states
 
     def add_partition(self, partition: Partition) -> None:
-        """Replicate a partition in its current leader epoch. Nothing is sent before `maybe_fetch`."""
+        """Start to replicate a partition in its current leader epoch, at the next `maybe_fetch`."""
         state = self._states.get(partition.key)
         if state is None or state.leader_epoch != partition.leader_epoch or state.partition is not partition:
             self._states.pop(partition.key, None)
@@ -90,22 +92,22 @@ class ReplicaFetcher:
             self._request = None
 
     def remove_partition(self, key: tuple[str, int]) -> PartitionFetchState | None:
-        """Stop replicating a partition, and return its fetch state."""
+        """Stop replicating a partition. Return its fetch state; null if this fetcher does not replicate it."""
         self.busy_partitions.pop(key, None)
         self._request = None
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Take over a partition of another fetcher, which ignores the partition in its next response."""
+        """Take over a partition that was removed from another fetcher."""
         self._states[state.partition.key] = state
         self._request = None
 
     def rebuild_request(self) -> None:
-        """Build the next request again, because its fields have changed."""
+        """Do not reuse the last request, because its fields have changed."""
         self._request = None
 
     def idle_since(self, at_ms: int) -> list[tuple[str, int]]:
-        """Return the partitions in phase FETCHING that have had no records since a time."""
+        """Return the partitions in phase FETCHING that have had no records since a monotonic time."""
         return [
             key
             for key, state in self._states.items()
@@ -132,7 +134,7 @@ class ReplicaFetcher:
             self._delay_partitions((state for state, _ in requested), now)
 
     def _request_for_all(self) -> tuple[Any, tuple[RequestedPartition, ...]]:
-        """Return the next request and its fetch offsets. The last request is reused if its fields have not changed."""
+        """Return the next request, with its partitions. The last request is reused if its fields have not changed."""
         epoch = self._broker_epoch()
         if self._request is None or self._request.replica_state.replica_epoch != epoch:
             states = [state for state in self._states.values() if state.phase is FetchPhase.FETCHING]
@@ -154,7 +156,7 @@ class ReplicaFetcher:
         self.maybe_fetch(now)
 
     def process_fetch_response(self, requested: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
-        """Use a response for the partitions that have not changed since the request."""
+        """Process a response for the partitions that have not changed since the request."""
         delayed = []
         for state, partition_response in self.usable_partitions(requested, response):
             phase = self._process_partition_data(state, partition_response, now)
@@ -169,7 +171,8 @@ class ReplicaFetcher:
     ) -> Iterator[tuple[PartitionFetchState, Any]]:
         """Yield the partitions of a response that have not changed since the request.
 
-        Each is checked just before it is yielded, because the caller may change partitions in between.
+        Each partition is checked just before it is yielded, because the caller may have changed partitions since the
+        previous one.
         """
         by_id = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in requested}
         for topic in response.responses:
@@ -229,9 +232,10 @@ class ReplicaFetcher:
         self._request = None
         self.maybe_fetch(now)
 
-    # Out of range
+    # After OFFSET_OUT_OF_RANGE
 
     def _fetch_offset_and_truncate(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
+        """Request the leader's log end offset, or its log start offset, to truncate this log."""
         request = list_offsets_request(self._settings, state, timestamp)
         if not self._send(
             request, lambda response, later: self._handle_list_offsets_response(state, timestamp, response, later), now
@@ -257,7 +261,7 @@ class ReplicaFetcher:
             self.maybe_fetch(now)
 
     def _truncate_into_leader_range(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
-        """Make the log overlap the leader's. Return False if the leader's log start offset is needed too.
+        """Make this log end within the leader's log. Return False if the leader's log start offset is needed for that.
 
         After an unclean election, this log may be longer than the leader's. It may also end below the leader's log
         start offset, because retention has deleted the records in between on the leader.

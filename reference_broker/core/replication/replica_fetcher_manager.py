@@ -5,9 +5,9 @@ Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager
 A Fetch contains all partitions of its fetcher. If it contained a thousand idle partitions, each record of a busy
 partition would be expensive. Therefore a partition moves to the busy fetcher when its leader returns records, and back
 after some time without records. An idle fetcher has a limited number of partitions, which limits the cost of the first
-record of an idle partition. (Kafka has fetch sessions for this, and distributes partitions evenly among
-`num.replica.fetchers`.) Partitions move only between a response and the next request of a fetcher, so that they never
-wait for a request that does not contain them.
+record of an idle partition. (Kafka has fetch sessions instead, and distributes partitions evenly among
+`num.replica.fetchers`.) A partition moves only to a fetcher without a request in flight, so that the next request of
+that fetcher contains it at once.
 
 The endpoint of a leader is looked up in the metadata for every request, so that a restarted leader is found. A fetcher
 without partitions is removed together with its channel, even if the leader is no longer registered.
@@ -28,7 +28,7 @@ from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
 Locate = Callable[[int], tuple[str, int] | None]
-"""Returns host and port of a broker on the replication listener; null if the metadata has no such endpoint."""
+"""Returns host and port of a broker's inter-broker listener; null if the metadata has no such endpoint."""
 
 _IDLE_AFTER_MS = 5_000
 _IDLE_PARTITIONS_MAX = 250
@@ -37,7 +37,7 @@ record of an idle partition is more expensive."""
 
 
 class FetcherKind(Enum):
-    """Kind of a fetcher, for busy or for idle partitions; the purpose of its channel begins with the value."""
+    """Kind of a fetcher: for busy or for idle partitions. The value is the prefix of the purpose of its channel."""
 
     BUSY = "replica-fetcher"
     IDLE = "replica-fetcher-quiet"
@@ -93,7 +93,7 @@ class ReplicaFetcherManager:
         return self._partition_counts
 
     def update(self, partition: Partition) -> None:
-        """Start or stop replicating a partition by its role. Nothing is sent before `maybe_fetch`."""
+        """Start or stop replicating a partition, according to its role. No request is sent before `maybe_fetch`."""
         fetcher_id = self._fetcher_ids.get(partition.key)
         is_followed = partition.role is ReplicaRole.FOLLOWER and self._locate(partition.leader) is not None
         if fetcher_id is not None and not (is_followed and fetcher_id.leader == partition.leader):
@@ -104,7 +104,7 @@ class ReplicaFetcherManager:
             self._fetcher(self._fetcher_ids[partition.key]).add_partition(partition)
 
     def _assign_fetcher(self, key: Key, leader: int) -> None:
-        """Assign a partition to the first idle fetcher with room."""
+        """Assign a partition to the first idle fetcher of its leader that has room."""
         idle_id = FetcherId(leader, FetcherKind.IDLE)
         while self._partition_counts[idle_id] >= _IDLE_PARTITIONS_MAX:
             idle_id = idle_id._replace(number=idle_id.number + 1)
@@ -119,13 +119,13 @@ class ReplicaFetcherManager:
             self._fetchers[fetcher_id].remove_partition(key)
 
     def rebuild_request(self, key: Key) -> None:
-        """Build the next request of a partition's fetcher again, because its log start offset has changed."""
+        """Rebuild the request of a partition's fetcher, because the partition's log start offset has changed."""
         fetcher_id = self._fetcher_ids.get(key)
         if fetcher_id is not None:
             self._fetchers[fetcher_id].rebuild_request()
 
     def maybe_fetch(self, now: Now) -> None:
-        """Let every fetcher send its next request."""
+        """Let every fetcher send its next request, and remove fetchers without partitions."""
         for fetcher_id, fetcher in tuple(self._fetchers.items()):
             if len(fetcher):
                 fetcher.maybe_fetch(now)
@@ -135,30 +135,30 @@ class ReplicaFetcherManager:
     # Between busy and idle fetchers
 
     def _rebalance(self, fetcher_id: FetcherId, now: Now) -> None:
-        """Move partitions between this fetcher, which has received a response, and other fetchers of the same leader.
+        """Move partitions to or from this fetcher, which has received a response, within the fetchers of the leader.
 
         Partitions move only to a fetcher without a request in flight.
         """
         if fetcher_id not in self._fetchers:
-            return  # it was removed while the request was in flight
+            return  # the fetcher was removed while its request was in flight
         busy_id = FetcherId(fetcher_id.leader, FetcherKind.BUSY)
         busy = self._fetchers.get(busy_id)
         if busy is not None and fetcher_id.kind is FetcherKind.IDLE:
             idle = busy.idle_since(now.monotonic_ms - _IDLE_AFTER_MS)
             self._move([key for key in idle if self._idle_fetcher_ids[key] == fetcher_id], fetcher_id)
-        own = [other for other in self._fetchers if other.leader == fetcher_id.leader]
-        for other in own if fetcher_id.kind is FetcherKind.BUSY else [fetcher_id]:
+        of_leader = [other for other in self._fetchers if other.leader == fetcher_id.leader]
+        for other in of_leader if fetcher_id.kind is FetcherKind.BUSY else [fetcher_id]:
             busy_partitions = tuple(self._fetchers[other].busy_partitions) if other.kind is FetcherKind.IDLE else ()
             if busy_partitions and (fetcher_id.kind is FetcherKind.BUSY or busy is None or not busy.is_in_flight):
                 self._move(busy_partitions, busy_id)
                 if fetcher_id.kind is FetcherKind.IDLE:
                     self._fetcher(busy_id).maybe_fetch(now)
-        for other in (*own, busy_id):
+        for other in (*of_leader, busy_id):
             if other in self._fetchers and not len(self._fetchers[other]):
                 self._remove_fetcher(other)
 
     def _move(self, keys: Iterable[Key], fetcher_id: FetcherId) -> None:
-        """Move the partitions in phase FETCHING; any other phase must end in the same fetcher."""
+        """Move the partitions that are in phase FETCHING. Any other phase must end in the fetcher where it began."""
         for key in keys:
             fetcher = self._fetchers[self._fetcher_ids[key]]
             state = fetcher.remove_partition(key) if fetcher.phase(key) is FetchPhase.FETCHING else None

@@ -2,14 +2,19 @@
 
 Follows: kafka.server.ReplicaManager (KIP-500).
 
-Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are removed at
-once; then leaders start, then followers; then the fetchers send requests. Each event starts a limited number of
-replicas, and schedules the rest for the next event, because opening a log takes several flushes; the directories of
-removed replicas are deleted in steps, too. Requests for a replica that is not open yet return NOT_LEADER_OR_FOLLOWER,
-as if the metadata had reached this broker later.
+A change of the metadata is applied in this order:
 
-A topic's listener is notified when this broker becomes the leader of a partition of the topic, when a new epoch of this
-leadership begins, and when the leadership ends. This is how coordinators learn their partitions.
+1. Replicas that are no longer assigned to this broker are removed, all at once.
+2. The remaining replicas get the new topic and broker configurations.
+3. The metadata is applied to the changed replicas, first to those that lead. New replicas open their logs.
+4. The fetchers send requests.
+
+Opening a log takes several flushes. Step 3 is therefore divided among several events, as is the deletion of the
+directories of removed replicas. Requests for a replica that is not open yet return NOT_LEADER_OR_FOLLOWER, as if the
+metadata had reached this broker later.
+
+Coordinators learn their partitions by a `LeadershipListener` for a topic. It is notified when this broker starts a
+leader epoch as the leader of a partition of the topic, and when that leadership ends.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,12 +44,12 @@ from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
 
 _DELETED_PER_OPENED = 4
-"""Ratio of the directories that one event may delete to the logs that it may open: a deletion is much faster."""
+"""Directories that one event may delete per log that an event may open. A deletion is much faster."""
 _APPLIED_PER_EVENT = 200
-"""Maximum number of replicas to which one event applies the metadata; each takes some 50 µs if no log is opened."""
+"""Maximum number of replicas to which one event applies the metadata. Each takes about 50 µs without opening a log."""
 
 Committed = Callable[[ErrorCode, Now], None]
-"""Takes the result of an append: `none` when the records are committed, or an error."""
+"""Callback for the result of an append: `none` if the records are committed, or an error."""
 
 
 class LeadershipListener(Protocol):
@@ -60,9 +65,9 @@ class LeadershipListener(Protocol):
 
 
 class ReplicaManager:
-    """The replicas, by topic and index.
+    """The replicas of a broker, by topic and index.
 
-    :param image: returns the latest image.
+    :param image: returns the latest metadata image.
     :param broker_epoch: returns this broker's epoch, -1 before it is registered.
     :param on_metadata_applied: called when the latest metadata is applied to all replicas.
     :param clean: whether the last shutdown was clean.
@@ -89,13 +94,13 @@ class ReplicaManager:
         self._listeners: dict[str, LeadershipListener] = {}
         self._logs = LogManager(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
-        changes = AlterPartitionManager(node_id, runtime.timers, send_to_controller, broker_epoch)
+        alter_partition_manager = AlterPartitionManager(node_id, runtime.timers, send_to_controller, broker_epoch)
         self._context = PartitionContext(
             node_id=node_id,
             brokers=Brokers(image),
             lag_max_ms=self._configuration.integer("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
-            propose=changes.propose,
+            propose=alter_partition_manager.propose,
             on_progress=lambda partition, now: runtime.purgatory.check_and_complete(partition.key, now),
             on_truncated=self._logs.checkpoint_if_truncated,
             trace=runtime.trace,
@@ -111,7 +116,7 @@ class ReplicaManager:
         return self._partitions.get((topic, index))
 
     def find(self, key: tuple[str, int]) -> Partition | ErrorCode:
-        """Return a replica of this broker, or the error if it is elsewhere or the partition does not exist."""
+        """Return a replica of this broker; an error if the partition has no replica here, or does not exist."""
         partition = self._partitions.get(key)
         if partition is not None:
             return partition
@@ -133,12 +138,13 @@ class ReplicaManager:
         return self._configuration.topic(self._image().topic_overrides(topic))
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
-        """Notify a listener of the leadership of a topic's partitions from now on."""
+        """Set the listener for the leadership of a topic's partitions."""
         self._listeners[topic] = listener
 
     def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
-        """Append a batch of the broker itself with acks=all. `settled` receives the result, possibly before the return.
+        """Append a batch that this broker itself creates, with acks=all.
 
+        :param settled: called with the result, possibly before this method returns.
         :raises AppendError: the batch is invalid, this broker is not the leader, or too few replicas are in sync.
         """
         partition.check_append(ACKS_ALL)
@@ -154,7 +160,7 @@ class ReplicaManager:
         return appended
 
     def wait(self, waiting: DelayedProduce, timeout_ms: int, now: Now) -> bool:
-        """Wait until appended records are committed. Return False, without a callback, if the result is known now."""
+        """Watch appended records until they are committed. If the result is known already, only return False."""
         keys = waiting.keys
         if waiting.check():
             return False
@@ -165,20 +171,20 @@ class ReplicaManager:
 
     @property
     def has_unapplied_metadata(self) -> bool:
-        """Whether there are replicas here whose latest metadata is not applied yet."""
+        """Whether the latest metadata is not applied yet to some replica of this broker."""
         return bool(self._unapplied)
 
     @property
     def is_deleting(self) -> bool:
-        """Whether there are directories of removed replicas that are not deleted yet."""
+        """Whether directories of removed replicas are not deleted yet."""
         return self._is_deleting
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Apply a change of the metadata that the image already contains, in steps if it is large."""
+        """Apply a change of the metadata, in several events if it is large. The image already contains the change."""
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
         self._reconfigure(delta)
         assigned = self._assigned(delta)
-        assigned.sort(key=lambda found: found[1].leader != self._context.node_id)
+        assigned.sort(key=lambda pair: pair[1].leader != self._context.node_id)
         is_scheduled = self.has_unapplied_metadata
         self._unapplied |= dict.fromkeys((topic.topic_id, record.partition_id) for topic, record in assigned)
         self._has_strays |= delta.everything
@@ -191,9 +197,9 @@ class ReplicaManager:
         while self._unapplied and opened < self._runtime.disk.opened_per_event and applied < _APPLIED_PER_EVENT:
             key = next(iter(self._unapplied))
             del self._unapplied[key]
-            known = len(self._partitions)
+            count_before = len(self._partitions)
             self._apply_latest(key, now)
-            opened += len(self._partitions) - known
+            opened += len(self._partitions) - count_before
             applied += 1
         if self._unapplied:
             self._runtime.timers.set(now.monotonic_ms, self._apply_next)
@@ -292,6 +298,7 @@ class ReplicaManager:
             self._runtime.timers.set(now.monotonic_ms, self._delete_directories)
 
     def _reconfigure(self, delta: MetadataDelta) -> None:
+        """Apply changed configurations: of topics, or of brokers, which may change the defaults of every topic."""
         topics = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}
         everything = delta.everything or len(topics) < len(delta.configs)
         if everything or topics:
@@ -302,6 +309,7 @@ class ReplicaManager:
                     partition.min_insync_replicas = configuration.integer("min.insync.replicas")
 
     def _locate(self, node_id: int) -> tuple[str, int] | None:
+        """Return host and port of a broker's inter-broker listener; null if the image has none."""
         broker = self._image().brokers.get(node_id)
         if broker is None:
             return None
@@ -313,7 +321,8 @@ class ReplicaManager:
     def schedule(self, now: Now) -> None:
         """Schedule the periodic tasks, with the intervals of Kafka's properties.
 
-        Those of `LogManager` run first after `log.initial.task.delay.ms`, the others after their interval.
+        A task of Kafka's `LogManager` runs for the first time after `log.initial.task.delay.ms`, any other task after
+        its interval.
         """
         number, delay_ms = self._configuration.integer, self._configuration.integer("log.initial.task.delay.ms")
         for period_ms, first_ms, action in (
@@ -349,7 +358,7 @@ class ReplicaManager:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Delete segments by time and size.
+        """Delete segments by `retention.ms` and `retention.bytes`.
 
         The log start offset is made durable before segments below it are deleted.
         """

@@ -1,4 +1,4 @@
-"""Requests of replicas to other nodes, as kio's entities.
+"""Requests for replication: Fetch and ListOffsets to a leader, AlterPartition to the controller, as kio's entities.
 
 Follows: kafka.server.RemoteLeaderEndPoint (KIP-497, KIP-903).
 """
@@ -21,9 +21,9 @@ RequestedPartition = tuple[PartitionFetchState, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """A proposed ISR of a partition, with the epochs at the time of the proposal, because it may be sent much later.
+    """A proposed ISR of a partition. The epochs are those at the proposal, although it may be sent later.
 
-    :ivar members: node ids with their broker epochs (KIP-903).
+    :ivar members: node id and broker epoch of each replica in the proposed ISR (KIP-903).
     """
 
     partition: Partition
@@ -47,7 +47,10 @@ _READ_UNCOMMITTED = 0
 
 
 def fetch_request(settings: FetchSettings, broker_epoch: int, requested: Sequence[RequestedPartition]) -> Any:
-    """Return a follower's Fetch (1) request, version 18, without a session, with partitions in this order."""
+    """Return a follower's Fetch (1) request, version 18, without a session.
+
+    The order of the partitions is kept. A topic is therefore repeated if its partitions are not adjacent.
+    """
     module = request_schema(*_FETCH)
     return module.FetchRequest(
         replica_state=module.ReplicaState(replica_id=settings.node_id, replica_epoch=broker_epoch),
@@ -58,10 +61,10 @@ def fetch_request(settings: FetchSettings, broker_epoch: int, requested: Sequenc
             module.FetchTopic(
                 topic_id=topic_id,
                 partitions=tuple(
-                    _fetch_partition(state, offset, settings.partition_max_bytes) for state, offset in some
+                    _fetch_partition(state, offset, settings.partition_max_bytes) for state, offset in of_topic
                 ),
             )
-            for topic_id, some in groupby(requested, key=lambda one: one[0].partition.topic_id)
+            for topic_id, of_topic in groupby(requested, key=lambda pair: pair[0].partition.topic_id)
         ),
         forgotten_topics_data=(),
     )
@@ -80,7 +83,10 @@ def _fetch_partition(state: PartitionFetchState, offset: int, max_bytes: int) ->
 
 
 def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, timestamp: int) -> Any:
-    """Return a follower's ListOffsets (2) request, version 11, for one partition."""
+    """Return a follower's ListOffsets (2) request, version 11, for one partition.
+
+    :param timestamp: -1 for the log end offset, -2 for the log start offset.
+    """
     module = request_schema(*_LIST_OFFSETS)
     requested = module.ListOffsetsPartition(
         partition_index=state.partition.index, current_leader_epoch=state.leader_epoch, timestamp=timestamp
@@ -96,13 +102,13 @@ def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, ti
 def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable[Proposal]) -> Any:
     """Return a leader's AlterPartition (56) request, version 3."""
     module = request_schema(*_ALTER_PARTITION)
-    by_topic = sorted(proposals, key=lambda one: one.partition.key)
+    by_topic = sorted(proposals, key=lambda proposal: proposal.partition.key)
     return module.AlterPartitionRequest(
         broker_id=node_id,
         broker_epoch=broker_epoch,
         topics=tuple(
-            module.TopicData(topic_id=topic_id, partitions=tuple(map(_alter_partition, some)))
-            for topic_id, some in groupby(by_topic, key=lambda one: one.partition.topic_id)
+            module.TopicData(topic_id=topic_id, partitions=tuple(map(_alter_partition, of_topic)))
+            for topic_id, of_topic in groupby(by_topic, key=lambda proposal: proposal.partition.topic_id)
         ),
     )
 

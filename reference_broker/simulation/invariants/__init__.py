@@ -4,11 +4,11 @@
     invariants.acknowledged("orders", 0, 17, crc=batch_crc)
     invariants.allow_loss(2)                 # node 2's disk was damaged
     ...
-    reason = converged(cluster)              # the liveness condition, within a time that the caller limits
+    reason = converged(cluster)              # the liveness condition: None within a time limit of the caller
     invariants.check_end()                   # once, at the end: also checks that are too slow for every event
 
-`watch` finds the changes that an event made in a node. Each other module checks some of them, and lists its invariants
-in its docstring.
+`watch` finds the changes that an event has made in a node. The other modules check these changes. The docstring of each
+module lists its invariants.
 """
 
 from uuid import UUID
@@ -68,11 +68,11 @@ __all__ = ["InvariantViolation", "Invariants", "converged"]
 
 
 class Invariants:
-    """All invariants of a cluster, from now on.
+    """All invariants of a cluster. They are checked from the creation of this object on.
 
     :ivar watch: reports changes to the invariants; other observers may subscribe too.
-    :ivar is_void: whether the quorum has violated an invariant after a disk had lost content. The checks of the
-        quorum, the metadata and the partitions have then stopped.
+    :ivar is_void: whether the quorum has violated an invariant after a disk had lost content. If so, the quorum, the
+        metadata and the partitions are no longer checked.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -128,21 +128,21 @@ class Invariants:
     def acknowledged(
         self, topic: str, partition: int, offset: int, *, epoch: int | None = None, crc: int | None = None
     ) -> None:
-        """Note that a producer with acks=all received the acknowledgement of the record at this offset.
+        """Record that a producer with acks=all received the acknowledgement of the record at an offset.
 
-        :param epoch: the leader epoch; null if unknown.
-        :param crc: the checksum of the batch; null if unknown.
+        :param epoch: the leader epoch; None if unknown.
+        :param crc: the checksum of the batch; None if unknown.
         """
         if not self.is_void:
             self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
 
     def committed_group_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Note that a client received the response to its OffsetCommit."""
+        """Record that a client received a response without error to an OffsetCommit."""
         if not self.is_void:
             self.groups.acknowledged(group, topic, partition, offset)
 
     def may_differ(self, topic_id: UUID, partition: int, offset: int) -> bool:
-        """Return whether replicas of a partition may have different batches at an offset (`Ledger.may_differ`)."""
+        """Whether replicas of a partition may have different batches at an offset (`Ledger.may_differ`)."""
         ledger = self.partitions.ledgers.get((topic_id, partition))
         return ledger is not None and ledger.may_differ(offset)
 
@@ -151,7 +151,7 @@ class Invariants:
         self.partitions.allow_loss(node_id)
 
     def allow_unclean_election(self, topic: str, partition: int) -> None:
-        """Permit an unclean election that an administrator requests. One that a property permits needs no call."""
+        """Permit the next unclean election of a partition. Elections that the configuration permits need no call."""
         self.metadata.permitted_unclean.add(f"{topic}-{partition}")
 
     def check_everything(self) -> None:
@@ -167,14 +167,14 @@ class Invariants:
         self.groups.check_everything()
 
     def check_idle(self) -> None:
-        """Check everything, and that each node is idle. All clients must be gone, and the cluster must be healthy."""
+        """Check everything, and that each node is idle. No client may be connected, and the cluster must be healthy."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:
                 check_idle(watched)
 
     def check_end(self) -> None:
-        """Check everything, and inputs that nodes hardly ever have. The cluster must not be used after that."""
+        """Check everything, and rare inputs of each node (`final_checks`). The cluster must not be used afterwards."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:
@@ -187,7 +187,7 @@ class Invariants:
         check_checkpoints(f"node {watched.node_id}", watched.machine.disk)
 
     def _give_up(self) -> None:
-        """Stop the checks of the quorum, the metadata and the partitions, because disks have lost metadata."""
+        """Stop the checks of the quorum, the metadata and the partitions, because a disk has lost content."""
         self.is_void = True
         self.watch.observers = [
             observer

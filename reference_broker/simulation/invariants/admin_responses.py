@@ -1,28 +1,27 @@
-"""Responses of the active controller to administrators: the other half of `controller-response`.
+"""Responses of the active controller to administrators. `controller_responses` has the rest of `controller-response`.
 
-Only fields that depend on fenced brokers or on reassignments in progress are checked here. Requirements specify the
+Only fields that depend on fenced brokers or on reassignments in progress are checked here. The requirements specify the
 responses of a healthy cluster (`conformance/requirements`: admin, configs, leadership, reassignment).
 
 | request                    | what must hold                                                                         |
 |----------------------------|----------------------------------------------------------------------------------------|
 | CreateTopics,              | the replicas of new partitions are on distinct registered brokers; the ISR has no      |
-| CreatePartitions           | broker that is fenced or shuts down; the leader is in the ISR. If CreateTopics has no  |
-|                            | assignments, each partition has the requested number of replicas, they are on as many  |
-|                            | racks as possible, and the first one is on an unfenced broker                          |
+| CreatePartitions           | broker that is fenced or shuts down; the leader is in the ISR. CreateTopics creates    |
+|                            | the requested number of replicas. If it has no assignments, the replicas of each       |
+|                            | partition are on as many racks as possible, and the first is on an unfenced broker     |
 | AlterPartitionReassign-    | the partition has all replicas of the target; every other replica is being removed or  |
-| ments                      | is removed. A cancelled reassignment has removed the replicas that it added (KIP-455). |
-|                            | Only if all replicas in sync are such replicas, a cancellation may be rejected.        |
-|                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
-|                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
-|                            | (`changePartitionReassignment`). If the request forbids a change of the replication    |
-|                            | factor, INVALID_REPLICATION_FACTOR is returned for exactly the partitions whose        |
-|                            | replication factor would change, except those with another error (KIP-860). A          |
-|                            | partition with an error is unchanged                                                   |
-| ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
-|                            | none is requested, with the adding and removing replicas                               |
+| ments                      | is removed. A cancellation removes the replicas that the reassignment has added        |
+|                            | (KIP-455). It may be rejected only if no other replica is in sync. A reassignment may  |
+|                            | replace an ongoing one: if it adds no replica, the adding replicas stay, and if it     |
+|                            | removes none, the removing replicas stay (`changePartitionReassignment`). A request    |
+|                            | may forbid a change of the replication factor: then INVALID_REPLICATION_FACTOR is      |
+|                            | returned for each partition whose replication factor would change, unless it has       |
+|                            | another error (KIP-860). A partition with an error is unchanged                        |
+| ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if the |
+|                            | topics are null, with the adding and removing replicas                                 |
 | ElectLeaders               | a preferred election has no error only if the preferred leader was in the ISR before   |
-|                            | the election (KIP-460); each partition with an error, and no other, has a message,     |
-|                            | which states whether the topic or only the partition is unknown                        |
+|                            | the election (KIP-460). Each partition with an error, and no other, has a message. For |
+|                            | an unknown partition, it states whether the topic or only the partition is unknown     |
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -76,14 +75,14 @@ def _compare_create_partitions(decision: Decision) -> Iterator[Comparison]:
 
 
 def _compare_placement(decision: Decision, where: str, placed: PartitionRecord) -> Iterator[Comparison]:
-    yield f"{where}: replicas once each", len(set(placed.replicas)), len(placed.replicas)
-    yield f"{where}: replicas on brokers", set(placed.replicas) <= decision.before.brokers.keys(), True
-    is_active = [decision.before.is_active(replica) for replica in placed.isr]
-    yield f"{where}: an ISR of active replicas", all(is_active) and set(placed.isr) <= set(placed.replicas), True
-    yield f"{where}: a leader in sync", placed.leader in placed.isr, True
+    yield f"{where}: number of distinct replicas", len(set(placed.replicas)), len(placed.replicas)
+    yield f"{where}: replicas on unregistered brokers", set(placed.replicas) - decision.before.brokers.keys(), set()
+    active = {replica for replica in placed.replicas if decision.before.is_active(replica)}
+    yield f"{where}: members of the ISR that are no active replicas", set(placed.isr) - active, set()
+    yield f"{where}: whether the leader is in the ISR", placed.leader in placed.isr, True
     initial = placed.leader_epoch, placed.partition_epoch, placed.leader_recovery_state
     yield f"{where}: leader epoch, partition epoch, recovery state", initial, (0, 0, 0)
-    yield f"{where}: is reassigned", _is_reassigned(placed), False
+    yield f"{where}: whether the partition is being reassigned", _is_reassigned(placed), False
 
 
 def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Comparison]:
@@ -99,13 +98,14 @@ def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionR
     for partition in placed:
         where = f"{name}-{partition.partition_id}"
         found = {usable[replica].rack for replica in partition.replicas if replica in usable}
-        yield f"{where}: racks", len(found), min(len(partition.replicas), len(racks))
-        yield f"{where}: first on an unfenced broker", partition.replicas[0] in alive, True
+        yield f"{where}: number of racks", len(found), min(len(partition.replicas), len(racks))
+        yield f"{where}: whether the first replica is on an unfenced broker", partition.replicas[0] in alive, True
         is_needed = set(partition.replicas) <= alive or alive <= set(partition.replicas)
-        yield f"{where}: on a fenced broker only if all others are used", is_needed or len(racks) > 1, True
+        yield f"{where}: whether fenced brokers are used only if necessary", is_needed or len(racks) > 1, True
     if len(racks) == 1:
         leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
-        yield f"{name}: preferred leaders by broker differ by at most one: {leads}", max(leads) - min(leads) <= 1, True
+        is_even = max(leads) - min(leads) <= 1
+        yield f"{name}: whether the numbers of preferred leaders {leads} differ by at most one", is_even, True
 
 
 # --- partitions
@@ -121,15 +121,16 @@ def _compare_reassignments(decision: Decision) -> Iterator[Comparison]:
             after = decision.after.partition(topic.name, part.partition_index)
             where, target = f"{topic.name}-{part.partition_index}", requested[topic.name, part.partition_index].replicas
             if part.error_code is not ErrorCode.none:
-                yield f"{where}: after an error", after, before
+                yield f"{where}: partition after an error", after, before
                 if target is None and before is not None and _is_reassigned(before):
-                    others = set(before.isr) - set(before.adding_replicas)
-                    yield f"{where}: others in sync when a cancellation is rejected", others, set()
+                    kept = set(before.isr) - set(before.adding_replicas)
+                    yield f"{where}: replicas in sync after a cancellation that is rejected", kept, set()
             if before is not None and target is not None and not getattr(decision.request, _MAY_CHANGE_FACTOR, True):
                 is_changed = len(target) != len(set(before.replicas) - set(before.removing_replicas))
                 is_rejected = part.error_code is ErrorCode.invalid_replication_factor
                 is_other_error = not is_rejected and part.error_code is not ErrorCode.none
-                yield f"{where}: is rejected for its replication factor", is_rejected, is_changed and not is_other_error
+                label = f"{where}: whether INVALID_REPLICATION_FACTOR is returned"
+                yield label, is_rejected, is_changed and not is_other_error
             if part.error_code is ErrorCode.none and before is not None and after is not None:
                 yield from _compare_target(where, target, before, after)
 
@@ -138,7 +139,7 @@ def _compare_target(
     where: str, target: Sequence[int] | None, before: PartitionRecord, after: PartitionRecord
 ) -> Iterator[Comparison]:
     if target is None:
-        yield f"{where}: is reassigned afterwards", _is_reassigned(after), False
+        yield f"{where}: whether the partition is still being reassigned", _is_reassigned(after), False
         kept = tuple(replica for replica in before.replicas if replica not in before.adding_replicas)
         yield f"{where}: replicas", after.replicas, kept
         return
@@ -146,8 +147,8 @@ def _compare_target(
     removing = set(before.replicas) - set(target) or set(before.removing_replicas)
     kept = tuple(replica for replica in target if replica not in removing)
     staying = tuple(replica for replica in after.replicas if replica not in after.removing_replicas)
-    yield f"{where}: the target", staying, kept
-    yield f"{where}: in sync without being replicas", set(after.isr) - set(after.replicas), set()
+    yield f"{where}: replicas that stay", staying, kept
+    yield f"{where}: members of the ISR that are not replicas", set(after.isr) - set(after.replicas), set()
     if _is_reassigned(after):
         yield f"{where}: replicas that are added", set(after.adding_replicas), adding
         yield f"{where}: replicas that are removed", set(after.removing_replicas), removing
@@ -158,7 +159,7 @@ def _is_reassigned(partition: PartitionRecord) -> bool:
 
 
 def _compare_list_reassignments(decision: Decision) -> Iterator[Comparison]:
-    yield "records of a read-only request", len(decision.records), 0
+    yield "number of records of a read-only request", len(decision.records), 0
     requested = decision.request.topics
     reassigned = {
         (topic.name, index): (record.replicas, record.adding_replicas, record.removing_replicas)
@@ -183,13 +184,14 @@ def _compare_elect_leaders(decision: Decision) -> Iterator[Comparison]:
     for result in decision.response.replica_election_results:
         for part in result.partition_result:
             where, has_error = f"{result.topic}-{part.partition_id}", part.error_code is not ErrorCode.none
-            yield f"{where}: has a message", bool(part.error_message), has_error
+            yield f"{where}: whether the result has a message", bool(part.error_message), has_error
             if part.error_code is ErrorCode.unknown_topic_or_partition:
                 is_known_topic = result.topic in decision.before.topics
-                yield f"{where}: only the partition is unknown", "such partition" in part.error_message, is_known_topic
+                has_such_message = "such partition" in part.error_message
+                yield f"{where}: whether only the partition is unknown", has_such_message, is_known_topic
             before = decision.before.partition(result.topic, part.partition_id)
             if is_preferred and not has_error and before is not None:
-                yield f"{where}: preferred leader in sync before", before.replicas[0] in before.isr, True
+                yield f"{where}: whether the preferred leader was in sync", before.replicas[0] in before.isr, True
 
 
 COMPARISONS: Final[dict[int, Callable[[Decision], Iterator[Comparison]]]] = {

@@ -1,4 +1,4 @@
-"""Agreement of a broker with the metadata that it has applied.
+"""Agreement of the state of a broker with the metadata that it has applied.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
@@ -8,12 +8,12 @@
 |                     | arrive before the metadata                                                                    |
 | `isr-applied`       | at the partition epoch of the metadata, a leader's committed ISR is that of the metadata      |
 | `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
-| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, if the leader  |
-|                     | is registered. It counts the partitions of each idle fetcher correctly                        |
+| `fetchers-applied`  | a broker fetches exactly the partitions that it follows and whose leader is registered, each  |
+|                     | from its leader. Its counts of the partitions of each idle fetcher are correct                |
 | `leaders-first`     | a large change, which is applied in several events, starts leaders before followers           |
 
-The checks run whenever a broker has applied the metadata to all its replicas; after a large change, that takes several
-events. The ISR is checked after each change of a replica.
+A large change of the metadata is applied in several events. `leaders-first` is checked after the first one,
+`isr-applied` after each change of a replica, and the other invariants after the last event.
 """
 
 from collections import Counter
@@ -30,15 +30,15 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 
 class AppliedMetadataInvariants(Observer):
-    """Check of each broker that has applied the metadata."""
+    """Checks of brokers that apply metadata."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """Check the replicas that the first event of a change has started."""
+        """Check the replicas that the first event of a change of the metadata has started."""
         if not watched.is_applying:
             check_leaders_first(watched)
 
     def metadata_applied(self, watched: Watched) -> None:
-        """Check the broker."""
+        """Check a broker that has applied all of its metadata."""
         check_applied_metadata(watched)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
@@ -107,8 +107,10 @@ def _check_role(node_id: int, partition: Partition, record: PartitionRecord) -> 
     expected = record.leader_epoch, record.leader, role, tuple(record.replicas)
     found = partition.leader_epoch, partition.leader, partition.role, partition.replicas
     if found != expected or partition.partition_epoch < record.partition_epoch:
-        detail = f"{partition.topic}-{partition.index} on node {node_id}: {found} where the metadata have {expected}"
-        raise InvariantViolation("role-applied", detail)
+        place = f"{partition.topic}-{partition.index} on node {node_id}"
+        detail = f"leader epoch, leader, role and replicas are {found}, in the metadata {expected}"
+        epochs = f"the partition epoch is {partition.partition_epoch}, in the metadata {record.partition_epoch}"
+        raise InvariantViolation("role-applied", f"{place}: {detail}; {epochs}")
 
 
 def _check_isr(watched: Watched, replica: Replica) -> None:

@@ -2,10 +2,10 @@
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `committed-before-response` | a response is sent only after the records of its request are below the high watermark |
-|                             | of the metadata log (KIP-595, KIP-631)                                                |
+| `committed-before-response` | the active controller sends a response only when the records of the request are below |
+|                             | the high watermark of the metadata log (KIP-595, KIP-631)                             |
 
-Responses of a controller that is no longer active are not checked: it returns NOT_CONTROLLER.
+A controller that is no longer active is not checked, because it returns NOT_CONTROLLER.
 """
 
 from reference_broker.core.request import Request
@@ -19,14 +19,14 @@ class CommittedInvariants(Observer):
 
     def __init__(self) -> None:
         self._ends: dict[int, dict[int, tuple[Request, int]]] = {}
-        """By node and `id` of a request: the pending request, and the lowest end offset that its records may have."""
+        """By node and `id` of a request: the pending request, and the lowest possible end offset of its records."""
 
     def ended(self, watched: Watched) -> None:
         """Remove the pending requests of a node that ended."""
         self._ends.pop(watched.node_id, None)
 
     def on_decision(self, watched: Watched, event: RequestDecided) -> None:
-        """Note a request whose records are about to be appended."""
+        """Record a request whose records are about to be appended."""
         if event.records:
             end_offset = watched.quorum.log.end_offset + len(event.records)
             self._ends.setdefault(watched.node_id, {})[id(event.request)] = event.request, end_offset
@@ -41,6 +41,6 @@ class CommittedInvariants(Observer):
         node = watched.node
         is_active = node is not None and node.controller is not None and node.controller.is_active
         if is_active and watched.quorum.high_watermark < end_offset:
-            detail = f"{type(request.body).__name__} gets a response, and its records end at {end_offset}"
-            committed = f"committed up to {watched.quorum.high_watermark}"
+            detail = f"the records of {type(request.body).__name__} end at {end_offset} when its response is sent"
+            committed = f"the high watermark is {watched.quorum.high_watermark}"
             raise InvariantViolation("committed-before-response", f"node {watched.node_id}: {detail}, {committed}")

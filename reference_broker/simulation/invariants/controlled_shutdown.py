@@ -1,8 +1,9 @@
 """End of a controlled shutdown: the invariant `others-caught-up`.
 
-The active controller lets a broker in controlled shutdown end only when each other active broker has reported, in a
-heartbeat, a metadata offset that is not below that of the records which moved the leaderships. A broker is active if it
-is unfenced and not in controlled shutdown (`BrokerHeartbeatManager.calculateNextBrokerState`, KIP-841).
+When a broker begins a controlled shutdown, the active controller moves its leaderships to other brokers. The controller
+lets the broker shut down only when all other active brokers have applied the records of this move: their heartbeats
+report a metadata offset at or above the last of these records. A broker is active if it is unfenced and not in
+controlled shutdown (`BrokerHeartbeatManager.calculateNextBrokerState`, KIP-841).
 """
 
 from dataclasses import dataclass, field
@@ -19,10 +20,10 @@ _Incarnation = tuple[int, int]
 
 @dataclass(slots=True)
 class _Heartbeats:
-    """What an active controller knows in one epoch.
+    """Heartbeats that an active controller has received in one epoch.
 
-    :ivar offsets: the metadata offset in the last heartbeat of each broker.
-    :ivar moved: by broker in controlled shutdown, the offset of the last record that moved its leaderships.
+    :ivar offsets: by broker: the metadata offset in its last heartbeat.
+    :ivar moved: by broker in controlled shutdown: the offset of the last record that moved its leaderships.
     """
 
     epoch: int
@@ -38,7 +39,7 @@ class ControlledShutdownInvariants:
         """By node: the heartbeats of its last epoch as the active controller."""
 
     def on_decision(self, watched: Watched, event: RequestDecided) -> None:
-        """Note the metadata offset of a heartbeat, and check the end of a controlled shutdown."""
+        """Record the metadata offset of a heartbeat, and check the end of a controlled shutdown."""
         if event.request.api_key != _HEARTBEAT:
             return
         epoch, body = watched.quorum.state.epoch, event.request.body
@@ -54,7 +55,7 @@ class ControlledShutdownInvariants:
 
 
 def _check_others(watched: Watched, heartbeats: _Heartbeats, sender: _Incarnation) -> None:
-    """Check the heartbeats of the others. A broker that was fenced in its controlled shutdown may end at once."""
+    """Check the last heartbeats of the other brokers, unless the sender was fenced in its controlled shutdown."""
     brokers = _controller(watched).image.brokers
     moved = heartbeats.moved.pop(sender, None)
     if moved is None or brokers[sender[0]].fenced:

@@ -1,25 +1,25 @@
 """Agreement of the active controller's responses with its metadata: the invariant `controller-response`.
 
 The records and the response of each request are compared with the controller's image before and after the records. The
-expected values are computed here, without the controller's code. This module has the requests of brokers and
-UnregisterBroker; `admin_responses` has the other requests of administrators.
+expected values are computed here, without the controller's code. This module checks requests of brokers, and
+UnregisterBroker; `admin_responses` checks the other requests of administrators.
 
 | request             | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| AlterPartition      | each partition is returned once. The sender of an accepted proposal leads the partition in    |
-|                     | the current epochs, and the proposed replicas are eligible (KIP-497, 841, 903); the response  |
-|                     | has the partition after the change. A rejected proposal changes nothing, and the condition    |
-|                     | for its error code is met                                                                     |
-| BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch and state,     |
-|                     | another one starts fenced, in a later epoch, leads no partition, and is in no ISR with other  |
-|                     | members                                                                                       |
-| BrokerHeartbeat     | the broker epoch is the registered one. The response has the broker's fencing after the       |
-|                     | records. No broker is unfenced before it has applied its registration, and none may shut down |
-|                     | while it leads a partition; a broker that leads none may shut down at once (KIP-631)          |
-| AllocateProducerIds | the block starts at the end of the last one                                                   |
+| AlterPartition      | each partition is returned once. If a proposal is accepted, its sender leads the partition in |
+|                     | the epochs of the proposal, the proposed replicas are eligible (KIP-497, 841, 903), and the   |
+|                     | response has the partition after the change. If a proposal is rejected, the partition is      |
+|                     | unchanged, and the condition for the error code is met                                        |
+| BrokerRegistration  | the record has the fields of the request. The same incarnation keeps its epoch and state. A   |
+|                     | new incarnation starts fenced, in a later epoch. It leads no partition, and is in an ISR only |
+|                     | as its only member                                                                            |
+| BrokerHeartbeat     | the broker epoch is the registered one. The response states whether the broker is fenced      |
+|                     | after the records. No broker is unfenced before it has applied its registration. A broker may |
+|                     | shut down only when it leads no partition, and at once if it leads none (KIP-631)             |
+| AllocateProducerIds | the block starts at the end of the previous block                                             |
 | UnregisterBroker    | the broker is no longer in the metadata, and leads no partition                               |
-| AssignReplicasTo-   | each partition has one result. If it has no error, the directory of the broker's replica is   |
-| Dirs                | that of the request; if it has an error, the broker has no replica of the partition (KIP-858) |
+| AssignReplicasTo-   | each partition has one result. Without an error, the directory of the broker's replica is     |
+| Dirs                | that of the request. With an error, the broker has no replica of the partition (KIP-858)      |
 """
 
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def check_controller_response(watched: Watched, event: RequestDecided) -> None:
     decision = Decision(watched.node.runtime.identity.cluster_id, before, after, records, request.body, response)
     for field, actual, expected in compare(decision):
         if actual != expected:
-            detail = f"the response to {type(request.body).__name__} has {field} {actual!r}, not {expected!r}"
+            detail = f"response to {type(request.body).__name__}: {field} is {actual!r}, not {expected!r}"
             raise InvariantViolation("controller-response", f"node {watched.node_id}: {detail}")
 
 
@@ -90,10 +90,10 @@ def _compare_registration(decision: Decision) -> Iterator[Comparison]:
         yield "epoch and state", (record.broker_epoch, record.fenced, record.in_controlled_shutdown), kept
     else:
         yield "state", (record.fenced, record.in_controlled_shutdown), (True, False)
-        yield "a later epoch", before is None or record.broker_epoch > before.broker_epoch, True
-        yield "led by the new incarnation", _led(decision.after, request.broker_id), []
+        yield "whether the broker epoch is later", before is None or record.broker_epoch > before.broker_epoch, True
+        yield "partitions led by the new incarnation", _led(decision.after, request.broker_id), []
         others = [partition.isr for partition in decision.after.partitions() if request.broker_id in partition.isr]
-        yield "ISRs of the new incarnation and others", [isr for isr in others if len(isr) > 1], []
+        yield "ISRs of the new incarnation with other members", [isr for isr in others if len(isr) > 1], []
 
 
 def _compare_heartbeat(decision: Decision) -> Iterator[Comparison]:
@@ -104,21 +104,21 @@ def _compare_heartbeat(decision: Decision) -> Iterator[Comparison]:
     yield "is_caught_up", response.is_caught_up, is_caught_up
     yield "is_fenced", response.is_fenced, now.fenced
     if was.fenced and not request.want_shut_down:
-        yield "fenced afterwards", now.fenced, request.want_fence or not is_caught_up
+        yield "whether the broker is still fenced", now.fenced, request.want_fence or not is_caught_up
     if not was.fenced and request.want_fence and not request.want_shut_down and not was.in_controlled_shutdown:
-        yield "fenced, as requested", now.fenced, True
+        yield "whether the broker is fenced as requested", now.fenced, True
     if was.in_controlled_shutdown and not was.fenced:
-        yield "fenced while it shuts down", now.fenced, response.should_shut_down
+        yield "whether the broker is fenced in its shutdown", now.fenced, response.should_shut_down
     if not request.want_shut_down and not was.in_controlled_shutdown:
         yield "should_shut_down", response.should_shut_down, False
-        yield "in controlled shutdown", now.in_controlled_shutdown, False
+        yield "whether the broker is in controlled shutdown", now.in_controlled_shutdown, False
     if request.want_shut_down and not was.in_controlled_shutdown:
         must_move_leaders = not was.fenced and not request.want_fence and bool(_led(before, request.broker_id))
         yield "should_shut_down", response.should_shut_down, not must_move_leaders
     if request.want_shut_down and not response.should_shut_down:
-        yield "in controlled shutdown", now.in_controlled_shutdown, True
+        yield "whether the broker is in controlled shutdown", now.in_controlled_shutdown, True
     if response.should_shut_down:
-        yield "led by the broker that shuts down", _led(decision.after, request.broker_id), []
+        yield "partitions led by the broker that shuts down", _led(decision.after, request.broker_id), []
 
 
 def _led(image: MetadataImage, broker_id: int) -> list[tuple[str, int]]:
@@ -130,16 +130,16 @@ def _led(image: MetadataImage, broker_id: int) -> list[tuple[str, int]]:
 
 
 def _compare_unregistration(decision: Decision) -> Iterator[Comparison]:
-    yield "still registered", decision.request.broker_id in decision.after.brokers, False
-    yield "led by the unregistered broker", _led(decision.after, decision.request.broker_id), []
+    yield "whether the broker is still registered", decision.request.broker_id in decision.after.brokers, False
+    yield "partitions led by the unregistered broker", _led(decision.after, decision.request.broker_id), []
 
 
 def _compare_allocate_producer_ids(decision: Decision) -> Iterator[Comparison]:
     response = decision.response
     yield from _compare_broker_epoch(decision.before, decision.request)
     yield "producer_id_start", response.producer_id_start, decision.before.next_producer_id
-    yield "a block with at least one id", response.producer_id_len > 0, True
-    yield "the end", response.producer_id_start + response.producer_id_len, decision.after.next_producer_id
+    yield "whether the block has an id", response.producer_id_len > 0, True
+    yield "end of the block", response.producer_id_start + response.producer_id_len, decision.after.next_producer_id
 
 
 def _compare_assign_replicas(decision: Decision) -> Iterator[Comparison]:
@@ -172,8 +172,8 @@ def _compare_alter_partition(decision: Decision) -> Iterator[Comparison]:
     request, response = decision.request, decision.response
     yield from _compare_broker_epoch(decision.before, request)
     requested = [(topic.topic_id, part.partition_index) for topic in request.topics for part in topic.partitions]
-    returned = [(topic.topic_id, part.partition_index) for topic in response.topics for part in topic.partitions]
-    yield "partitions", returned, requested
+    named = [(topic.topic_id, part.partition_index) for topic in response.topics for part in topic.partitions]
+    yield "partitions", named, requested
     partition_responses = iter([part for topic in response.topics for part in topic.partitions])
     for topic in request.topics:
         for proposal, returned in zip(topic.partitions, partition_responses, strict=False):
@@ -200,8 +200,8 @@ class _Proposal:
         found = []
         for broker_id, epoch in self.isr:
             broker = image.brokers.get(broker_id)
-            is_here = broker is not None and not broker.fenced and not broker.in_controlled_shutdown
-            if not is_here or (broker is not None and epoch not in {_ANY_EPOCH, broker.broker_epoch}):
+            is_active = broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+            if not is_active or (broker is not None and epoch not in {_ANY_EPOCH, broker.broker_epoch}):
                 found.append(broker_id)
         return found
 
@@ -215,7 +215,7 @@ def _compare_proposal(
 ) -> Iterator[Comparison]:
     code, leader_id = returned.error_code, decision.request.broker_id
     if before is None or after is None:
-        yield "error of an unknown partition", code in _UNKNOWN_PARTITION, True
+        yield "whether the error is one of an unknown partition", code in _UNKNOWN_PARTITION, True
         return
     where = f"{decision.before.topics_by_id[before.topic_id].name}-{before.partition_id}"
     members = [broker_id for broker_id, _ in proposal.isr]
@@ -223,22 +223,23 @@ def _compare_proposal(
     if code in _ACCEPTED:
         epochs = before.leader_epoch, before.partition_epoch
         yield f"{where}: epochs of the proposal", (proposal.leader_epoch, proposal.partition_epoch), epochs
-        yield f"{where}: the leader", leader_id, before.leader
-        yield f"{where}: valid members", is_valid, True
+        yield f"{where}: leader", leader_id, before.leader
+        yield f"{where}: whether the members are valid", is_valid, True
         yield f"{where}: ineligible members", proposal.ineligible(decision.before), []
-        yield f"{where}: in sync but not proposed", set(after.isr) - set(members), set()
+        yield f"{where}: members that were not proposed", set(after.isr) - set(members), set()
         if code is ErrorCode.none:
             actual = returned.leader_id, returned.leader_epoch, returned.isr, returned.partition_epoch
             expected = after.leader, after.leader_epoch, after.isr, after.partition_epoch
             yield f"{where}: leader, epoch, ISR, partition epoch", actual, expected
-            yield f"{where}: led by the sender", after.leader == leader_id, True
-            yield f"{where}: is recovering", after.leader_recovery_state == _RECOVERING, proposal.is_recovering
+            yield f"{where}: whether the sender is the leader", after.leader == leader_id, True
+            is_recovering = after.leader_recovery_state == _RECOVERING
+            yield f"{where}: whether the leader is recovering", is_recovering, proposal.is_recovering
             if not before.adding_replicas and not before.removing_replicas:
                 yield f"{where}: members", set(after.isr), set(members)
         else:
-            yield f"{where}: led by the sender", after.leader == leader_id, False
+            yield f"{where}: whether the sender is the leader", after.leader == leader_id, False
         return
-    yield f"{where}: rejected", after, before
+    yield f"{where}: partition after a rejection", after, before
     recovers = proposal.is_recovering and (len(members) > 1 or before.leader_recovery_state != _RECOVERING)
     reasons = {
         ErrorCode.not_controller: proposal.leader_epoch > before.leader_epoch

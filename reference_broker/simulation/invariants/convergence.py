@@ -10,12 +10,14 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> str | None:
-    """Describe why a cluster has not converged yet; None if it has.
+    """Return a reason why a cluster has not converged yet; None if it has converged.
 
-    A cluster has converged if every node runs and is ready; all nodes agree on the leader of the quorum and have the
-    same metadata; the leader of the quorum knows all observers; every partition has a leader, and no reassignment; all
-    replicas are in sync, have the same log end and the assigned directory; all records are committed; and the
-    directories of removed replicas are deleted.
+    A cluster has converged under these conditions:
+    - Every node runs and is ready. It has applied the metadata to all replicas, and has deleted removed replicas.
+    - All nodes agree on the leader of the quorum, and have applied the metadata up to the same offset. Exactly one
+      controller is active. The leader of the quorum knows all observers.
+    - Every replica has the directory of its broker in the metadata. Every partition has a leader. All replicas are in
+      sync and have the same log end, all records are committed, and no reassignment is in progress.
 
     :param without: nodes that are not expected to restart; their replicas may be missing.
     """
@@ -94,8 +96,8 @@ def _replica_reasons(
         elif node_id not in replicas:
             yield f"{name}: node {node_id} has no replica"
         elif replicas[node_id].log.log_end_offset != leader.log.log_end_offset:
-            yield f"{name}: replica {node_id} does not end where the leader {record.leader} does"
+            yield f"{name}: the log of replica {node_id} does not end where that of the leader {record.leader} ends"
         elif replicas[node_id].high_watermark != leader.log.log_end_offset:
-            yield f"{name}: the high watermark of replica {node_id} is not at the end"
+            yield f"{name}: the high watermark of replica {node_id} is not at the log end"
     if record.removing_replicas or record.adding_replicas:
         yield f"{name} is being reassigned"

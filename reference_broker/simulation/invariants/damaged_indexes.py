@@ -1,13 +1,13 @@
-"""Invariants of lookups in a log whose indexes were damaged while it was closed, checked in copies of its files.
+"""Invariants of lookups in a log whose indexes were damaged while it was closed.
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| lookups of `oracle`   | lookups by offset and by time are correct, as are the largest timestamps (see `oracle`)     |
+| those of `oracle`     | lookups by offset and by time, and the largest timestamps of segments, are correct          |
 | `indexes-kept`        | when the same offsets and timestamps are looked up again, no index is rebuilt               |
 
 An index is derived from its segment. `LogSegment.sanityCheck` accepts an index whose size is a multiple of the entry
-size, so only a lookup can detect a wrong or missing entry. Each copy ends with a batch without timestamps,
-in the active segment or in a closed one.
+size. Therefore only a lookup can detect a wrong or missing entry. The indexes are damaged in copies of the files. Each
+copy ends with a batch without timestamps, which is in the active segment or in a closed one.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 
 _ENTRY_BYTES: Mapping[str, int] = MappingProxyType({INDEX_SUFFIX: 8, TIME_INDEX_SUFFIX: 12})
 _FIRST_END, _SECOND_END = -5, -1
-"""Lowest byte of the first and of the second field of the last entry of an index."""
+"""Lowest byte of the first and of the second field of the last entry, counted from the end of an index file."""
 
 
 def check_damaged_indexes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Damage the indexes of all segments in a copy, and look up offsets and timestamps, twice.
+    """Damage the indexes of all segments in a copy in each way, and look up offsets and timestamps twice.
 
     :param wall_ms: the wall-clock time of the node.
     :raises InvariantViolation: `indexes-kept`, or an invariant of lookups.
@@ -79,10 +79,10 @@ def _keep_entries(disk: MemoryDisk, path: str, suffix: str, count: int) -> None:
         disk.truncate(path, count * _ENTRY_BYTES[suffix])
 
 
-def _change_last_entry(disk: MemoryDisk, path: str, suffix: str, place: int) -> None:
+def _change_last_entry(disk: MemoryDisk, path: str, suffix: str, byte_index: int) -> None:
     """Change a byte in the last entry of an index."""
     if path.endswith(suffix) and disk.files[path]:
-        disk.files[path][place] ^= 1
+        disk.files[path][byte_index] ^= 1
 
 
 _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], None]] = MappingProxyType(
@@ -92,10 +92,14 @@ _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], None]] = MappingProxyType(
         "empty time indexes": partial(_keep_entries, suffix=TIME_INDEX_SUFFIX, count=0),
         "one entry in each index": partial(_keep_entries, suffix=INDEX_SUFFIX, count=1),
         "one entry in each time index": partial(_keep_entries, suffix=TIME_INDEX_SUFFIX, count=1),
-        "a wrong offset in each index": partial(_change_last_entry, suffix=INDEX_SUFFIX, place=_FIRST_END),
-        "a wrong position in each index": partial(_change_last_entry, suffix=INDEX_SUFFIX, place=_SECOND_END),
-        "a wrong timestamp in each time index": partial(_change_last_entry, suffix=TIME_INDEX_SUFFIX, place=_FIRST_END),
-        "a wrong offset in each time index": partial(_change_last_entry, suffix=TIME_INDEX_SUFFIX, place=_SECOND_END),
+        "a wrong offset in each index": partial(_change_last_entry, suffix=INDEX_SUFFIX, byte_index=_FIRST_END),
+        "a wrong position in each index": partial(_change_last_entry, suffix=INDEX_SUFFIX, byte_index=_SECOND_END),
+        "a wrong timestamp in each time index": partial(
+            _change_last_entry, suffix=TIME_INDEX_SUFFIX, byte_index=_FIRST_END
+        ),
+        "a wrong offset in each time index": partial(
+            _change_last_entry, suffix=TIME_INDEX_SUFFIX, byte_index=_SECOND_END
+        ),
     }
 )
-"""Functions that damage a file if it is such an index, by description."""
+"""By description of the damage: the function that damages a file if it is an index of this kind."""

@@ -3,15 +3,16 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `snapshots-known` | the snapshots beside the metadata log are those that the node has in memory (KIP-630)           |
-| `snapshots-kept`  | a leader deletes no snapshot, unless `metadata.max.retention.bytes` or `.ms` is small; a        |
-|                   | follower may delete one when it has fetched a newer one                                         |
+| `snapshots-kept`  | a leader of the quorum deletes no snapshot, unless `metadata.max.retention.bytes` or `.ms` is   |
+|                   | small. A follower may delete a snapshot when it has fetched a newer one                         |
 | `snapshots-due`   | a node writes a snapshot when it has applied                                                    |
 |                   | `metadata.log.max.record.bytes.between.snapshots` since the last one (`SnapshotGenerator`)      |
 | `closed-durably`  | after a clean shutdown all log files are durable, and the clean-shutdown file exists and has    |
 |                   | the broker epoch. The file may be missing if the node ended before it had opened all its logs   |
 | `cut-durably`     | records that were truncated do not return after a power cut                                     |
-| `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum. At  |
-|                   | a restart it would find each stray log, even if the checkpoints or the directories are lost     |
+| `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum.     |
+|                   | After a restart it can delete each stray log, even if the checkpoints are lost. It also starts  |
+|                   | if directories of logs in the checkpoints are lost                                              |
 """
 
 import json
@@ -46,20 +47,20 @@ class FilesInvariants(Observer):
 
     def __init__(self) -> None:
         self._snapshots: dict[int, list[OffsetAndEpoch]] = {}
-        """The known snapshots by node, while the node runs."""
+        """By running node: its snapshots at the previous check."""
 
     def ended(self, watched: Watched) -> None:
-        """Note the broker epoch that the clean-shutdown file has, and check the files that a clean shutdown leaves."""
+        """Record the broker epoch in the clean-shutdown file, and check the files that a clean shutdown leaves."""
         self._snapshots.pop(watched.node_id, None)
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
-        may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power may be cut during its deletion
+        may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # after a power cut during the deletion
         watched.stopped_epoch = _marked_epoch(watched) if is_marked else None if may_return else UNKNOWN_EPOCH
         if watched.machine.ended_by == "stop":
             if is_marked:
                 _check_durable(watched)
                 check_strays_are_found(f"node {watched.node_id}", watched.disk)
             elif watched.node is not None and _has_opened_logs(watched.node):
-                raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended without a marker file")
+                raise InvariantViolation("closed-durably", f"node {watched.node_id} has no clean-shutdown file")
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check a truncation."""
@@ -73,9 +74,9 @@ class FilesInvariants(Observer):
         _check_snapshots(watched, watched.node)
         known, here = self._snapshots.get(watched.node_id, []), watched.quorum.log.snapshots.ids
         if here != known:
-            gone = sorted(set(known) - set(here))
-            if gone and isinstance(watched.quorum.state, Leader) and not _is_short(watched.node):
-                raise InvariantViolation("snapshots-kept", f"node {watched.node_id} has {here}, and no longer {gone}")
+            deleted = sorted(set(known) - set(here))
+            if deleted and isinstance(watched.quorum.state, Leader) and not _is_short(watched.node):
+                raise InvariantViolation("snapshots-kept", f"node {watched.node_id}, the leader, has deleted {deleted}")
             self._snapshots[watched.node_id] = list(here)
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
@@ -96,7 +97,7 @@ class FilesInvariants(Observer):
 
 
 def check_full_truncation(watched: Watched, event: LogFullyTruncated) -> None:
-    """Check that a log whose records were all removed is durable. `FilesInvariants` checks truncations at the end.
+    """Check a log after the removal of all its records. `FilesInvariants` checks the removal of batches at the log end.
 
     :raises InvariantViolation: `cut-durably`.
     """
@@ -104,9 +105,10 @@ def check_full_truncation(watched: Watched, event: LogFullyTruncated) -> None:
 
 
 def check_strays_are_found(name: str, disk: MemoryDisk) -> None:
-    """Delete all logs as stray logs in two copies of a disk: one without its checkpoints, one without directories.
+    """Delete all logs as stray logs in two copies of a disk: one without checkpoints, and one without directories.
 
-    A broker that is killed may have no checkpoint of a new log, and a disk may lose a directory.
+    A broker that is killed may have no checkpoint of a new log, and a disk may lose a directory. In the first copy, all
+    logs must be deleted; in the second copy, the deletion must not fail.
 
     :raises InvariantViolation: `no-stray-logs`.
     """
@@ -130,7 +132,7 @@ def check_strays_are_found(name: str, disk: MemoryDisk) -> None:
 def _check_truncated(watched: Watched, directory: str) -> None:
     names = watched.disk.may_return(directory)
     if segments := [name for name in names if name.endswith(".log")]:
-        detail = f"{directory} on node {watched.node_id} was truncated, and {segments} may be as they were"
+        detail = f"{directory} on node {watched.node_id} was truncated, and a power cut may restore {segments}"
         raise InvariantViolation("cut-durably", detail)
 
 
@@ -139,14 +141,11 @@ def _check_snapshots(watched: Watched, node: Node) -> None:
     there = sorted(name for name in names if name.endswith(".checkpoint"))
     known = sorted(f"{end:020d}-{epoch:010d}.checkpoint" for end, epoch in node.quorum.log.snapshots.ids)
     if there != known:
-        raise InvariantViolation("snapshots-known", f"node {watched.node_id} has {there}, and knows of {known}")
+        raise InvariantViolation("snapshots-known", f"node {watched.node_id} has {there}, and in memory {known}")
 
 
 def _is_short(node: Node) -> bool:
-    """Whether the retention of the metadata log, by size or time, is short enough to delete snapshots.
-
-    A negative value is no limit.
-    """
+    """Whether the retention of the metadata log may delete snapshots. A negative size or time is no limit."""
     retained = node.runtime.configuration.integer
     return (
         0 <= retained("metadata.max.retention.bytes") < _ENOUGH_BYTES
@@ -163,14 +162,14 @@ def _check_durable(watched: Watched) -> None:
 
 
 def _has_opened_logs(node: Node) -> bool:
-    """Whether the node has opened all logs that a crash of the previous run may have damaged."""
+    """Whether the node has opened all of its logs, which a crash of the previous run may have damaged."""
     return node.broker is None or (node.is_serving and not node.broker.replicas.has_unapplied_metadata)
 
 
 def _marked_epoch(watched: Watched) -> int:
     """Return the broker epoch in the clean-shutdown file (KIP-966).
 
-    It must be that of this incarnation if the incarnation was registered. Otherwise it may be that of an earlier one.
+    If this incarnation was registered, the file must have its broker epoch. Otherwise it may have an earlier epoch.
     """
     epoch = json.loads(bytes(watched.disk.files[CLEAN_SHUTDOWN_FILE]))["brokerEpoch"]
     node = watched.node
@@ -178,7 +177,7 @@ def _marked_epoch(watched: Watched) -> int:
     if node is not None and node.broker is not None and node.is_serving and known is not None:
         is_own = known.incarnation_id == node.runtime.identity.incarnation_id
         if is_own and epoch != known.broker_epoch:
-            detail = f"node {watched.node_id} was registered in epoch {known.broker_epoch}, and the file has {epoch}"
+            detail = f"node {watched.node_id} has broker epoch {known.broker_epoch}, its clean-shutdown file {epoch}"
             raise InvariantViolation("closed-durably", detail)
     return int(epoch)
 
@@ -189,5 +188,5 @@ def _check_strays(watched: Watched, node: Node) -> None:
     for name in node.runtime.disk.list(""):
         if name not in own and node.runtime.disk.exists(f"{name}/{_PARTITION_METADATA}"):
             raise InvariantViolation(
-                "no-stray-logs", f"node {watched.node_id} keeps {name}, which is not a replica of it"
+                "no-stray-logs", f"node {watched.node_id} has no replica {name}, and keeps its log"
             )

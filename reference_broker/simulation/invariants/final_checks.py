@@ -1,22 +1,23 @@
-"""Checks of each node at the end of a run: inputs that a simulated cluster hardly ever has.
+"""Checks of each node at the end of a run, with inputs that are rare in a simulated cluster.
 
 | name                     | what must hold                                                                           |
 |--------------------------|------------------------------------------------------------------------------------------|
 | `rejects-configuration`  | a node rejects damaged listeners and voters with `InvalidConfigError` (`KafkaConfig`)    |
-| `initial-quorum-state`   | a node that starts restores the state that it had in its epoch. Only a voter becomes a   |
-|                          | candidate, although it voted for itself before (`QuorumState.initialize`)                |
-| `ignores-older-metadata` | a replica ignores a partition record that is older than the AlterPartition response that |
-|                          | it has applied (`Partition.makeLeader`)                                                  |
-| `truncates-divergence`   | a follower that receives the end of an epoch keeps no record of a later epoch            |
+| `initial-quorum-state`   | a node starts in the state that follows from its stored election. A node that had voted  |
+|                          | for itself starts as Candidate only if it is a voter (`QuorumState.initialize`)          |
+| `truncates-divergence`   | a follower that receives the end offset of an epoch keeps no record of a later epoch     |
 |                          | (`AbstractFetcherThread.getOffsetTruncationState`, KIP-279)                              |
-| `repeats-proposal`       | a leader whose AlterPartition request gets no response sends it again                    |
-|                          | (`AlterPartitionManager`)                                                                |
-| `decides-again`          | of two requests at once that create the same large topic, one creates it                 |
-|                          | (`QuorumController`)                                                                     |
+| `ignores-older-metadata` | a replica ignores a partition record with an older partition epoch than that of an       |
+|                          | AlterPartition response that it has applied (`Partition.makeLeader`)                     |
 | `applies-snapshot`       | a broker that loads a snapshot without one of its topics deletes the committed offsets   |
 |                          | of this topic (`GroupCoordinatorService.onPartitionsDeleted`)                            |
+| `repeats-proposal`       | if an AlterPartition request gets no response, the leader sends it again                 |
+|                          | (`AlterPartitionManager`)                                                                |
+| `decides-again`          | if two requests at the same time create the same large topic, it is created once         |
+|                          | (`QuorumController`)                                                                     |
 
-After the snapshot, the invariants of `applied_metadata` are checked, too. The nodes must not be used after that.
+After the load of the snapshot, the invariants of `applied_metadata` are checked, too. The nodes must not be used after
+these checks.
 """
 
 import re
@@ -54,13 +55,14 @@ from reference_broker.simulation.invariants.watch import Replica, Watched
 
 _ENDPOINTS = ("listeners", "advertised.listeners", "controller.quorum.voters")
 _PROPERTY, _VALUE = "segment.bytes", "104857601"
+"""A topic configuration, and a value of it that no trial uses."""
 _ANY_OFFSET = 2**62
 _ALTER_PARTITION = "alter-partition"
 """Purpose of the channel for AlterPartition requests."""
 _RETRY_MS = 100
-"""Longer than the time after which a broker sends an AlterPartition request again."""
+"""Longer than the delay before a broker sends an AlterPartition request again."""
 _CREATE_TOPICS = (19, 7)
-"""API key and version."""
+"""API key and version of the request."""
 _NAME = "created-twice"
 """A topic that no trial creates."""
 _TWICE = 2
@@ -104,7 +106,7 @@ def _check_rejected_configurations(node_id: int, configuration: BrokerConfigurat
 
 
 def _damaged(endpoints: str) -> Iterator[str]:
-    """Yield the endpoints without their separators, and with a port that is missing, not a number, or too high."""
+    """Yield the endpoints without one kind of separator, or with a port that is missing, no number, or too high."""
     for separator in ("://", "@", ":"):
         if separator in endpoints:
             yield endpoints.replace(separator, "")
@@ -132,7 +134,7 @@ def _without(voters: VoterSet, node_id: int) -> VoterSet:
 
 
 def _elections(quorum: KafkaRaftClient, voters: VoterSet) -> Iterator[tuple[ElectionState, QuorumRole]]:
-    """Yield the elections that a node may know when it starts, and its first state for each."""
+    """Yield the elections that a node may have stored when it starts, each with the expected first state."""
     epoch, local = quorum.state.epoch, quorum.local
     is_voter = voters.contains(local)
     yield ElectionState(epoch), QuorumRole.UNATTACHED
@@ -175,7 +177,7 @@ def _applied(partition: Partition) -> tuple[object, ...]:
 
 
 def _check_snapshot(watched: Watched, broker: Broker) -> None:
-    """Remove a topic with committed offsets from the image, change the configuration of all others, and load it."""
+    """Load an image without a topic that has committed offsets, and with other configurations of all other topics."""
     _change(broker.image, _topic_with_offsets(broker))
     orphans = {index: sum(1 for _ in offsets.keys_outside(broker.image.topics)) for index, offsets in _writable(broker)}
     ends = {index: offsets.partition.log.log_end_offset for index, offsets in _writable(broker)}
@@ -198,7 +200,7 @@ def _change(image: MetadataImage, removed: str | None) -> None:
 
 
 def _topic_with_offsets(broker: Broker) -> str | None:
-    """Return an existing topic that has committed offsets on this broker, or null."""
+    """Return an existing topic that has committed offsets on this broker; None if there is none."""
     topics = (
         topic for _, offsets in _writable(broker) for group in offsets.groups for topic, _ in offsets.committed(group)
     )
@@ -206,7 +208,7 @@ def _topic_with_offsets(broker: Broker) -> str | None:
 
 
 def _writable(broker: Broker) -> list[tuple[int, GroupOffsets]]:
-    """Return the loaded offsets that this broker leads and may append to."""
+    """Return partition index and offsets of each partition of `__consumer_offsets` that is loaded and writable."""
     led = broker.groups.led.items()
     return [
         (index, offsets)
@@ -219,20 +221,20 @@ def _writable(broker: Broker) -> list[tuple[int, GroupOffsets]]:
 
 
 def _check_truncation(replica: Replica) -> None:
-    """Check where a replica truncates for each of its epochs, if the leader's log has more records of this epoch."""
+    """Check the truncation offset for each epoch of a replica, if the leader's log has more records of this epoch."""
     partition = replica.partition
     assert partition is not None
     batches = [batch for batch in replica.log.batches if batch.last_offset >= partition.log_start_offset]
-    for batch, behind in pairwise(batches):
-        if batch.epoch < behind.epoch:
+    for batch, next_batch in pairwise(batches):
+        if batch.epoch < next_batch.epoch:
             offset = partition.truncation_offset(batch.epoch, _ANY_OFFSET)
-            if offset > behind.base_offset:
-                detail = f"{replica} truncates to {offset} after epoch {batch.epoch}, and keeps {behind}"
+            if offset > next_batch.base_offset:
+                detail = f"{replica} truncates to {offset} after epoch {batch.epoch}, and keeps {next_batch}"
                 raise InvariantViolation("truncates-divergence", detail)
 
 
 def _check_proposals(watched: Watched, node: Node, broker: Broker) -> None:
-    """Let a follower lag, and disconnect from the controller before it responds to the proposal to shrink the ISR."""
+    """Let followers lag, and disconnect the controller before it responds to the proposal to shrink the ISR."""
     now, channels = watched.machine.now, node.runtime.channels
     lag_max_ms = broker.configuration.integer("replica.lag.time.max.ms")
     for partition in broker.replicas:
@@ -256,7 +258,7 @@ def _check_proposals(watched: Watched, node: Node, broker: Broker) -> None:
 
 
 def _check_creations(watched: Watched, node: Node, controller: Controller) -> None:
-    """Send the same request on two connections, and compute both decisions. None of the records is committed."""
+    """Send the same request on two connections, and let the controller process both before any record is committed."""
     now = watched.machine.now
     schema = request_schema(*_CREATE_TOPICS)
     topic = schema.CreatableTopic(

@@ -1,16 +1,15 @@
-"""The leader's state of its followers, compared with a replay of their fetches (`Replica.updateFetchStateOrThrow`).
+"""State of followers on their leader, compared with a replay of their fetches (`Replica.updateFetchStateOrThrow`).
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `follower-progress` | a leader records correctly when a follower was last caught up. If the follower fetches from   |
-|                     | the log end, it is caught up at this time. If it fetches from an offset that was the log end  |
-|                     | at its previous fetch, or above, it was caught up at the time of the previous fetch. Any      |
-|                     | other fetch leaves the time unchanged. The ISR depends on this time. The recorded end offset  |
-|                     | of a follower is not above the leader's: the fetch offset of a log that diverges is not       |
-|                     | recorded (KIP-595)                                                                            |
+| `follower-progress` | a leader records correctly when a follower was last caught up; the ISR depends on this time.  |
+|                     | A fetch from the log end sets it to the time of the fetch. A fetch from below the log end,    |
+|                     | but not below the log end at the previous fetch, sets it to the time of the previous fetch.   |
+|                     | Any other fetch leaves it unchanged. The recorded end offset of a follower is not above the   |
+|                     | leader's log end: the fetch offset of a diverging log is not recorded (KIP-595)               |
 
-The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
-follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).
+The first fetch in a leader epoch is not checked, because the initial state depends on the ISR. `watermark-on-isr`
+depends on the recorded end offset, and therefore checks it.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,10 @@ from reference_broker.simulation.invariants.watch import Watched, led_partition
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The last fetch of a follower, the log end at that time, and when the follower was last caught up."""
+    """The last fetch of a follower, the log end at that time, and when the follower was last caught up.
+
+    All times are those of the leader's monotonic clock.
+    """
 
     follower: FollowerProgress
     leader_epoch: int
@@ -38,6 +40,7 @@ class FollowerProgressInvariants:
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, UUID, int, int], _Fetch] = {}
+        """The last fetch by leader, topic id, partition and follower."""
 
     def on_fetch(self, watched: Watched, event: FollowerFetchRecorded) -> None:
         """Replay a fetch, and compare the result with the leader's state."""

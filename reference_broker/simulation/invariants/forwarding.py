@@ -2,11 +2,11 @@
 
 | sender                | what must hold                                                                             |
 |-----------------------|--------------------------------------------------------------------------------------------|
-| the controller        | the error of an Envelope response is NOT_CONTROLLER if, and only if, the response to the   |
-|                       | enclosed request has this error, for the whole request or for an element. So the broker    |
-|                       | sends the request again (`RequestChannel.Request.buildResponseSend`)                       |
-| a broker, to a client | UNKNOWN_SERVER_ERROR is never the result of forwarding, because the enclosed requests are  |
-|                       | valid, and NOT_CONTROLLER causes a retry (`ForwardingManagerImpl`)                         |
+| the controller        | the error of an Envelope response is NOT_CONTROLLER if and only if the enclosed response   |
+|                       | has this error, for the whole request or for an element. The error causes the broker to    |
+|                       | send the request again (`RequestChannel.Request.buildResponseSend`)                        |
+| a broker, to a client | the response to a forwarded request never has UNKNOWN_SERVER_ERROR: forwarded requests are |
+|                       | valid, and after NOT_CONTROLLER the broker sends them again (`ForwardingManagerImpl`)      |
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class ForwardingInvariants:
 
     def __init__(self) -> None:
         self._enclosed: dict[int, set[ErrorCode]] = {}
-        """By controller: the errors of the enclosed response that it puts into an Envelope response next."""
+        """By controller: the errors of a response that its next Envelope response encloses."""
 
     def on_response(self, watched: Watched, event: ResponseSent) -> None:
         """Check a response that a node is about to send."""
@@ -44,7 +44,7 @@ class ForwardingInvariants:
 def _check_envelope(watched: Watched, error: ErrorCode, enclosed: set[ErrorCode] | None) -> None:
     if enclosed is not None and (error is ErrorCode.not_controller) != (ErrorCode.not_controller in enclosed):
         names = sorted(code.name for code in enclosed)
-        detail = f"node {watched.node_id} returns an envelope with error {error.name} and a response with {names}"
+        detail = f"node {watched.node_id} returns {error.name} in an Envelope response that encloses {names}"
         raise InvariantViolation("forwarded-error", detail)
 
 

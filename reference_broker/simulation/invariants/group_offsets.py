@@ -2,11 +2,10 @@
 
 | name                    | what must hold                                                                            |
 |-------------------------|-------------------------------------------------------------------------------------------|
-| `group-offset-stays`    | an acknowledged commit is in a committed batch of its partition of `__consumer_offsets`,  |
-|                         | and stays there                                                                           |
+| `group-offset-stays`    | an acknowledged offset commit is in a batch of `__consumer_offsets` that stays committed  |
 | `group-offsets-fit-log` | a coordinator's offsets are those of the records below the high watermark                 |
-| `group-offsets-loaded`  | a coordinator of a healthy cluster has loaded the partitions that it coordinates. A       |
-|                         | partition that it cannot load is not among them (`CoordinatorRuntime`, state FAILED)      |
+| `group-offsets-loaded`  | in a healthy cluster, a coordinator has loaded the partitions of `__consumer_offsets`     |
+|                         | that it leads, except those whose load has failed (`CoordinatorRuntime`, state FAILED)    |
 """
 
 from collections.abc import Iterator
@@ -41,14 +40,14 @@ class GroupOffsetInvariants:
     def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Find and record the batch of a commit whose acknowledgement a client has received.
 
-        Do nothing if the batches cannot be read, because no open replica has all of them. A commit may be missing if
-        the loss of other committed batches was permitted.
+        If no open replica has all committed batches, they cannot be read, and nothing is recorded. The commit may be
+        missing if the loss of a committed batch of the partition was permitted.
 
         :raises InvariantViolation: `group-offset-stays`.
         """
         found = self._partition_of(group)
         if found is None:
-            detail = f"{group} has committed {offset}, but its partition of {CONSUMER_OFFSETS_TOPIC} does not exist"
+            detail = f"group {group} has committed {offset}; its partition of {CONSUMER_OFFSETS_TOPIC} does not exist"
             raise InvariantViolation("group-offset-stays", detail)
         key, ledger = found
         replica = self._complete_replica(key, ledger)
@@ -63,11 +62,13 @@ class GroupOffsetInvariants:
                     self._last[group, topic, partition] = batch
                     return
         if not ledger.given_up:
-            detail = f"{group} has committed {offset} of {topic}-{partition}, which is in no committed record"
+            detail = (
+                f"no committed record has offset {offset} of {topic}-{partition}, which group {group} has committed"
+            )
             raise InvariantViolation("group-offset-stays", detail)
 
     def _partition_of(self, group: str) -> tuple[PartitionKey, Ledger] | None:
-        """Return the group's partition of `__consumer_offsets` and its ledger; None if there is none."""
+        """Return the group's partition of `__consumer_offsets` and its ledger; None if the partition is unknown."""
         ledgers = {
             key: ledger for key, ledger in self._partitions.ledgers.items() if ledger.name[0] == CONSUMER_OFFSETS_TOPIC
         }
@@ -93,7 +94,7 @@ class GroupOffsetInvariants:
         return None
 
     def check_everything(self) -> None:
-        """Check all acknowledged commits and all coordinators. Called when the cluster is healthy, and at the end."""
+        """Check all acknowledged commits and all coordinators. The cluster must be healthy."""
         for entry, batch in self._last.items():
             found = self._partition_of(entry[0])
             assert found is not None
@@ -118,7 +119,7 @@ def check_coordinator(node: Node) -> None:
         expected = _from_log(offsets.partition)
         groups = sorted({group for group, _, _ in expected} | set(offsets.groups))
         for group in groups:
-            known = {(group, *place): value for place, value in offsets.committed(group).items()}
+            known = {(group, *partition): value for partition, value in offsets.committed(group).items()}
             wanted = {entry: value for entry, value in expected.items() if entry[0] == group}
             if known != wanted:
                 detail = f"node {node.runtime.identity.node_id} has {known}, the log has {wanted}"
@@ -126,7 +127,7 @@ def check_coordinator(node: Node) -> None:
 
 
 def _from_log(partition: Partition) -> dict[Entry, OffsetCommitValue]:
-    """Return the committed offsets that result from the records below the high watermark."""
+    """Return the committed offsets according to the records below the high watermark."""
     expected: dict[Entry, OffsetCommitValue] = {}
     offset = partition.log_start_offset
     while data := partition.log.read(offset, _UNLIMITED_BYTES, partition.high_watermark):
@@ -152,7 +153,7 @@ def _commits(replica: Replica, batch: Batch) -> Iterator[tuple[OffsetCommitKey, 
 
 
 def _commit(record: KeyValue) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
-    """Return the commit in a record; None if it is another record, or cannot be decoded."""
+    """Return the commit in a record; None if the record is of another kind, or cannot be decoded."""
     try:
         return None if record.key is None else decode_offset_commit(record.key, record.value)
     except DecodeError:

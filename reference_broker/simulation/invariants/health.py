@@ -1,18 +1,18 @@
-"""Health of a node's process: no busy loop, no unexplained end, no leftover requests and timers.
+"""Health of a node: no busy loop, no unexplained end, no leftover requests and timers.
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node processes a bounded number of events in one virtual ms (`watch`)                     |
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
-| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight, and no connection of  |
-|                       | a fetcher that was removed. No node has a pending request of a closed connection. The only  |
-|                       | pending requests of the quorum are fetches that wait for records                            |
+| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight, no purgatory key      |
+|                       | without requests, and no connection of a removed fetcher. No node has a pending request of  |
+|                       | a closed connection. Pending requests of the quorum are fetches that wait for records       |
 | `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer, or if no  |
 |                       | request to the peer is in flight                                                            |
-| `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
+| `shutdown-completes`  | a node that shuts down ends when another voter leads the quorum, and at once if there is no |
 |                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
-| `shutdown-hands-over` | a voter that is shut down ends only when another node leads the quorum, if a majority of    |
-|                       | voters may still elect one, or after a time limit (`KafkaRaftClient.pollShutdown`)          |
+| `shutdown-hands-over` | a voter that shuts down waits until another voter leads the quorum. It may end without one  |
+|                       | only after a time limit, or if the reachable other voters are no majority (same method)     |
 | `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
 | `request-times-out`   | each request in flight has a timer that is due at its deadline, or before                   |
 """
@@ -34,14 +34,14 @@ _UNDER_WAY_MAX = 100
 
 
 class HealthInvariants(Observer):
-    """Checks of the timeouts, pending requests and end of a node."""
+    """Checks of the state, timeouts, pending requests and end of a node."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
         """Check that a broker is ready only in state RUNNING."""
         node = watched.node
         assert node is not None
         if node.broker is not None and node.is_ready and node.broker.lifecycle.state is not BrokerState.RUNNING:
-            detail = f"node {watched.node_id} is ready, and its state is {node.broker.lifecycle.state.name}"
+            detail = f"node {watched.node_id} is ready in state {node.broker.lifecycle.state.name}"
             raise InvariantViolation("ready-is-running", detail)
 
     def quorum_changed(self, watched: Watched) -> None:
@@ -55,7 +55,9 @@ class HealthInvariants(Observer):
             raise InvariantViolation("no-leftovers", detail)
         pending, delayed = watched.node.pending_quorum_requests, watched.quorum.delayed_fetches
         if pending != delayed:
-            detail = f"node {watched.node_id} has {pending} pending requests of the quorum, and {delayed} wait"
+            detail = (
+                f"node {watched.node_id} has {pending} pending requests of the quorum and {delayed} delayed fetches"
+            )
             raise InvariantViolation("no-leftovers", detail)
 
     def ended(self, watched: Watched) -> None:
@@ -68,7 +70,7 @@ class HealthInvariants(Observer):
 
 
 def check_channel_timeout(watched: Watched, event: ChannelDisconnected) -> None:
-    """Check that the deadline of a disconnected channel, if it has one, has passed.
+    """Check that no request on a disconnected channel has a deadline in the future.
 
     :raises InvariantViolation: `channel-timeout`.
     """
@@ -82,9 +84,8 @@ def _check_timeouts(watched: Watched, channels: Channels) -> None:
     for channel, deadline_ms, timer_ms in channels.deadlines():
         if timer_ms is None or timer_ms > deadline_ms:
             request = f"node {watched.node_id}: the request to node {channel.node_id} ({channel.purpose})"
-            raise InvariantViolation(
-                "request-times-out", f"{request} has its deadline at {deadline_ms} ms, and no timer"
-            )
+            detail = f"{request} has its deadline at {deadline_ms} ms, and its timer at {timer_ms} ms"
+            raise InvariantViolation("request-times-out", detail)
 
 
 def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
@@ -92,7 +93,7 @@ def _check_end(watched: Watched, quorum: KafkaRaftClient) -> None:
         return
     leader_id, others = quorum.state.leader_id, quorum.voters.others(watched.node_id)
     if leader_id in others or not others:
-        detail = f"node {watched.node_id} leaves the quorum, which node {leader_id} leads, and does not end"
+        detail = f"node {watched.node_id} shuts down and does not end; the leader of the quorum is {leader_id}"
         raise InvariantViolation("shutdown-completes", detail)
 
 
@@ -102,7 +103,7 @@ def _check_successor(watched: Watched, node: Node) -> None:
         return
     electors = others - state.unreachable if isinstance(state, Resigned) else others
     if len(electors) > len(node.quorum.voters.ids) // 2:
-        detail = f"node {watched.node_id} ends as {state.role.value} of epoch {state.epoch}, without a new leader"
+        detail = f"node {watched.node_id} ends as {state.role.value} in epoch {state.epoch}, without a new leader"
         raise InvariantViolation("shutdown-hands-over", detail)
 
 
@@ -113,20 +114,22 @@ def _is_explained(machine: Machine) -> bool:
 
 
 def check_idle(watched: Watched) -> None:
-    """Check that a node has few timers and requests. The clients must have disconnected, and the cluster be healthy."""
+    """Check that a node has few timers and requests. Clients must have disconnected; the cluster must be healthy."""
     node = watched.node
     assert node is not None
-    for what, count, most in _pending(watched.machine, node):
-        if count > most:
-            raise InvariantViolation("no-leftovers", f"node {watched.node_id} is idle, and has {count} {what}")
+    for kind, count, count_max in _pending(watched.machine, node):
+        if count > count_max:
+            raise InvariantViolation("no-leftovers", f"node {watched.node_id} is idle, and has {count} {kind}")
 
 
 def _lost(machine: Machine, node: Node) -> int:
+    """Return the number of pending requests whose connection is closed."""
     waiting = node.runtime.purgatory.connections
     return sum(connection is not None and not machine.is_connected(connection) for connection in waiting)
 
 
 def _pending(machine: Machine, node: Node) -> list[tuple[str, int, int]]:
+    """Return kind, number and permitted maximum of what is pending in a node."""
     runtime, purgatory = node.runtime, node.runtime.purgatory
     empty_keys = sum(next(purgatory.operations(key), None) is None for key in purgatory.keys)
     return [

@@ -1,4 +1,4 @@
-"""Copies of the files of a log. A check can open, damage and change them without an effect on the node."""
+"""Copies of the files of a log. A check can open, damage and change the copies without an effect on the node."""
 
 from typing import cast
 
@@ -10,7 +10,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 def copy_log_files(disk: MemoryDisk, directory: str) -> SimulatedDisk:
-    """Copy the files of a log to a new disk, whose `changed` then has the files that are changed in the copy."""
+    """Copy the files of a log to a new disk. Its `changed` is empty."""
     copy = SimulatedDisk()
     copy.make_directory(directory)
     for name in disk.list(directory):
@@ -22,9 +22,9 @@ def copy_log_files(disk: MemoryDisk, directory: str) -> SimulatedDisk:
 def copy_crashed_log(log: UnifiedLog) -> MemoryDisk:
     """Copy the files of a log to a new disk, as a power cut may leave them.
 
-    Records above the recovery point may have replaced others, which were truncated. A power cut may restore files from
-    before the truncation. So the copy has an epoch of truncated records in its leader epoch checkpoint, and at the log
-    end a producer snapshot without producers. Recovery must ignore both.
+    Records above the recovery point may have replaced truncated records, and a power cut may restore files from before
+    the truncation. Therefore the leader epoch checkpoint of the copy has an epoch of truncated records, and there is a
+    producer snapshot without producers at the log end. Recovery must ignore both.
     """
     copy = copy_log_files(cast("MemoryDisk", log.disk), log.directory)
     epochs_path = f"{log.directory}/{LEADER_EPOCH_FILE}"

@@ -11,9 +11,9 @@ _UNKNOWN_EPOCH = -1
 
 
 class LogMatching:
-    """All batches that a log and its replicas ever had.
+    """All batches that the replicas of a log ever had.
 
-    :param invariant: the name of the violation.
+    :param invariant: the name of the violated invariant.
     """
 
     __slots__ = ("_epoch_starts", "_invariant", "_written")
@@ -21,14 +21,14 @@ class LogMatching:
     def __init__(self, invariant: str) -> None:
         self._invariant = invariant
         self._written: dict[tuple[int, int], tuple[int, int, int]] = {}
-        """By base offset and epoch: last offset, checksum, and the epoch of the previous batch (-1 if unknown)."""
+        """By base offset and epoch of a batch: last offset, checksum, epoch of the previous batch (-1 if unknown)."""
         self._epoch_starts: dict[int, int] = {}
 
     def check(self, name: object, before: Batch | None, batch: Batch) -> None:
         """Check a batch of a replica.
 
         :param name: the name of the replica, for the message.
-        :param before: the batch before it; None if there is none, or if it is not to be compared.
+        :param before: the previous batch of the replica; None if there is none, or if its epoch is not to be compared.
         """
         key = batch.base_offset, batch.epoch
         before_epoch = _UNKNOWN_EPOCH if before is None else before.epoch
@@ -39,7 +39,7 @@ class LogMatching:
                 self._check_epoch_start(name, batch)
             return
         if known[:2] != found[:2]:
-            self._violated(f"{name} has {batch}, another replica a batch to {known[0]} (crc {known[1]:08x})")
+            self._violated(f"{name} has {batch}, another replica has a batch to {known[0]} (crc {known[1]:08x})")
         if known[2] == _UNKNOWN_EPOCH:
             self._written[key] = found
         elif before is not None:

@@ -1,7 +1,7 @@
-"""Mirror of the batches in the files of one log: the invariants' view of a replica, also while its node is down.
+"""Mirror of the batches in the files of one log. It is kept while the node of the replica is down.
 
-The mirror reads the bytes after the last known batch, header by header, without the log's own lookups. So its cost does
-not depend on the length of the log, and a wrong index does not affect it.
+The mirror reads only the bytes after the last known batch. Therefore its cost does not depend on the length of the log.
+It reads header by header, without the lookups of the log. Therefore a wrong index does not affect it.
 """
 
 from bisect import bisect_right
@@ -30,11 +30,12 @@ class Batch(NamedTuple):
     segment: int
     """Base offset of the segment that contains the batch."""
     position: int
+    """Position of the batch in the segment file."""
     size_bytes: int
     max_timestamp_ms: int = NO_TIMESTAMP
 
     def is_same_as(self, other: "Batch") -> bool:
-        """Whether the batches of two replicas have the same records."""
+        """Whether this batch and that of another replica have the same records, offsets and epoch."""
         return self[:4] == other[:4]
 
     def __str__(self) -> str:
@@ -69,25 +70,25 @@ class LogMirror:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     def holding(self, offset: int) -> Batch | None:
-        """Return the batch that contains an offset."""
+        """Return the batch that contains an offset; None if there is none."""
         number = bisect_right(self.batches, offset, key=_base_offset) - 1
         if number < 0 or self.batches[number].last_offset < offset:
             return None
         return self.batches[number]
 
     def before(self, end_offset: int) -> Batch | None:
-        """Return the last batch that ends below an offset."""
+        """Return the last batch that ends below an offset; None if there is none."""
         number = bisect_right(self.batches, end_offset - 1, key=attrgetter("last_offset")) - 1
         return self.batches[number] if number >= 0 else None
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
-        """Return the batches that begin in a range."""
+        """Return the batches that begin in a range of offsets, which excludes `end_offset`."""
         first = bisect_right(self.batches, start_offset - 1, key=_base_offset)
         last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
         return self.batches[first:last]
 
     def headers_backwards(self, log: UnifiedLog) -> Iterator[BatchHeader]:
-        """Yield all header fields of the batches, the last batch first, until a segment file is missing."""
+        """Yield the headers of the batches, the last batch first, until a segment file is missing."""
         files = cast("MemoryDisk", log.disk).files
         for batch in reversed(self.batches):
             data = files.get(_path(log.directory, batch.segment))
@@ -96,19 +97,19 @@ class LogMirror:
             yield BatchHeader.parse(data, batch.position)
 
     def not_durable_below(self, log: UnifiedLog, end_offset: int) -> Batch | None:
-        """Return the last batch that ends below an offset if a power cut could lose it."""
+        """Return the last batch that ends below an offset; None if there is none, or if no power cut can lose it."""
         last = self.before(end_offset)
         if last is None:
             return None
         disk, path = cast("MemoryDisk", log.disk), _path(log.directory, last.segment)
         if type(disk) is MemoryDisk:
-            return None  # this disk loses nothing in a power cut
+            return None  # a `MemoryDisk` loses nothing in a power cut
         assert isinstance(disk, SimulatedDisk)
         is_durable = disk.durable_bytes(path) >= last.position + last.size_bytes
         return None if is_durable else last
 
     def follow(self, log: UnifiedLog) -> LogChange:
-        """Read the changes of the files.
+        """Read the changes of the files since the last call.
 
         :raises InvariantViolation: the files contain something other than complete batches with correct checksums.
         """
@@ -133,15 +134,16 @@ class LogMirror:
         return forgotten
 
     def _recall(self, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]) -> None:
-        """Read the deleted segments at the start that a power cut has restored: their deletion was not durable."""
+        """Read deleted segments at the start of the log, if a power cut has restored them."""
         if self.batches and segments[0].base_offset < self.batches[0].segment:
             before = LogMirror()
-            before._read_on(directory, [one for one in segments if one.base_offset < self.batches[0].segment], files)
+            before._read_on(directory, [each for each in segments if each.base_offset < self.batches[0].segment], files)
             self.batches[:0] = before.batches
 
     def _stands(
         self, batch: Batch, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]
     ) -> bool:
+        """Whether the log still has a batch, at the same position."""
         number = bisect_right(segments, batch.segment, key=_base_offset) - 1
         if number < 0 or segments[number].base_offset != batch.segment:
             return False
@@ -154,6 +156,7 @@ class LogMirror:
         return (header.base_offset, header.last_offset, header.leader_epoch, header.crc) == batch[:4]
 
     def _read_on(self, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]) -> None:
+        """Read the batches after the last known one."""
         number, position = 0, 0
         if self.batches:
             last = self.batches[-1]
@@ -169,19 +172,18 @@ class LogMirror:
 
 
 def _parse(data: bytes | bytearray, position: int, segment: int, directory: str) -> Batch:
-    left = len(data) - position
-    if left >= HEADER_SIZE_BYTES:
+    left_bytes = len(data) - position
+    if left_bytes >= HEADER_SIZE_BYTES:
         header = BatchHeader.parse(data, position)
-        if header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= left:
+        if header.magic == MAGIC and HEADER_SIZE_BYTES <= header.size_bytes <= left_bytes:
             if header.crc != checksum(memoryview(data)[position : position + header.size_bytes]):
                 detail = f"{directory}: the checksum of the batch at offset {header.base_offset} is wrong"
                 raise InvariantViolation("batches-intact", detail)
             place = segment, position, header.size_bytes
             identity = header.base_offset, header.last_offset, header.leader_epoch, header.crc
             return Batch(*identity, *place, header.max_timestamp_ms)
-    raise InvariantViolation(
-        "batches-intact", f"{directory}, segment {segment}: no batch at byte {position}, {left} bytes before the end"
-    )
+    detail = f"{directory}, segment {segment}: no batch at byte {position}, {left_bytes} bytes before the end"
+    raise InvariantViolation("batches-intact", detail)
 
 
 def _path(directory: str, base_offset: int) -> str:

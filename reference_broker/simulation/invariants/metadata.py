@@ -1,29 +1,27 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
-The invariants have a separate image. When the first node has applied a committed batch, the batch is applied to this
-image too, and its changes are checked. The image of each node is compared with this one for all changed keys.
+The invariants have a separate image. When the first node has applied a committed batch, the batch is applied to
+this image too, and its changes are checked. The image of each node is compared with this image for all changed keys.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
 | `metadata-agree`            | two nodes that have applied the records up to the same offset have the same image     |
-| `metadata-monotone`         | the offset that a node has applied never decreases, until it restarts                 |
-| `snapshot-is-image`         | a snapshot of a node's image, when it is loaded, gives the same image                 |
-| `partition-epochs-grow`     | each change of a partition increases its partition epoch, and none decreases its      |
-|                             | leader epoch; a change of the leader and the removal of a replica increase the leader |
-|                             | epoch                                                                                 |
+| `metadata-monotone`         | the offset that a node has applied never decreases, until the node restarts           |
+| `snapshot-is-image`         | an image that is loaded from a snapshot of a node's image equals this image           |
+| `partition-epochs-grow`     | each change of a partition increases its partition epoch. A change of the leader and  |
+|                             | the removal of a replica increase the leader epoch. No change decreases it            |
 | `leader-in-isr`             | a leader is in the ISR; the ISR is not empty, and has only replicas, each once        |
 | `fenced-in-isr`             | a broker that is fenced, shuts down or is unregistered leads no partition. It is in   |
 |                             | an ISR only as the last member, while the partition has no leader (KIP-841)           |
 | `clean-election`            | a leader is elected from the ISR, unless an unclean election is enabled or requested  |
 | `unclean-recovers`          | a leader that is elected from outside the ISR becomes the only member of the ISR, and |
-|                             | is recovering (KIP-704); no other change starts a recovery                            |
+|                             | is recovering (KIP-704). No other change starts a recovery                            |
 | `moved-in-sync`             | a reassignment completes only when all target replicas are in sync (KAFKA-15665)      |
 | `joins-isr-complete`        | a replica that joins an ISR has all committed records                                 |
-| `broker-epochs-grow`        | the broker epoch of a new incarnation is the offset of its registration, or an        |
-|                             | earlier offset of the same batch; the same incarnation keeps its epoch                |
-| `ids-unique`                | topic names, topic ids, directory ids and blocks of producer ids are unique           |
-| `one-controller-per-epoch`  | an active controller leads the quorum, and no other controller is active in that      |
-|                             | epoch                                                                                 |
+| `broker-epochs-grow`        | the broker epoch of a new incarnation is the offset of its registration record, or of |
+|                             | an earlier record in the same batch. The same incarnation keeps its epoch             |
+| `ids-unique`                | the names of existing topics, topic ids, directory ids and producer ids are unique    |
+| `one-controller-per-epoch`  | an active controller leads the quorum, and no other controller is active in its epoch |
 """
 
 from bisect import bisect_right
@@ -75,10 +73,11 @@ _RECOVERING = 1
 class MetadataInvariants(Observer):
     """Checks of the committed metadata.
 
-    :param partitions: invariants to notify of changes of partitions.
-    :param properties: properties of the nodes. They apply if no override of the topic, a broker or the cluster does.
-    :ivar permitted_unclean: partitions whose unclean election was requested. An entry permits one election at any later
-        time.
+    :param partitions: invariants that are notified of changes of partitions.
+    :param properties: properties of the nodes. They apply if the topic, the brokers and the cluster have no override.
+    :ivar permitted_unclean: partitions, such as `orders-0`, whose unclean election was requested. An entry permits one
+        election, at any later time.
+    :ivar unclean_elections: number of unclean elections.
     """
 
     def __init__(self, partitions: PartitionInvariants, properties: dict[str, str]) -> None:
@@ -92,8 +91,10 @@ class MetadataInvariants(Observer):
         """Last offset of each batch with changes, ascending; `_changes` has the changed keys at the same index."""
         self._changes: list[tuple[Key, ...]] = []
         self._versions: defaultdict[Key, list[tuple[int, object]]] = defaultdict(list)
+        """By key: the offset and the value of each change, ascending."""
         self._topic_ids: set[UUID] = set()
         self._active: dict[int, int] = {}
+        """By epoch of the quorum: the active controller."""
 
     # Events
 
@@ -115,7 +116,7 @@ class MetadataInvariants(Observer):
         """Apply the records up to this node's offset, and compare its image."""
         to_offset = watched.metadata_offset
         if to_offset < from_offset:
-            detail = f"node {watched.node_id} returns from offset {from_offset} to {to_offset}"
+            detail = f"the offset of node {watched.node_id} decreases from {from_offset} to {to_offset}"
             raise InvariantViolation("metadata-monotone", detail)
         assert watched.node is not None
         if to_offset > self.offset:
@@ -132,14 +133,14 @@ class MetadataInvariants(Observer):
                 return
             data = log.read(self.offset + 1, _EVERYTHING_BYTES)
             if not data:
-                raise InvariantViolation("metadata-agree", f"nothing is at {self.offset + 1}, which was applied")
+                raise InvariantViolation("metadata-agree", f"no log has the applied record at {self.offset + 1}")
             self._apply_batches(data, to_offset)
 
     def _continue_from(self, node: Node, offset: int) -> None:
-        """Expect a node's image from now on, because no running node has the next record any longer.
+        """Replace the expected image with that of a node, because no running node has the next record any longer.
 
-        A leader may commit a record, write a snapshot and delete the log before it in one event, while the follower
-        that had fetched the record is down. Other nodes' images are compared with this one.
+        In one event, a leader may commit a record, write a snapshot and delete the log below the snapshot. If the
+        follower that had fetched the record is down, no log has the record.
         """
         image, keys = MetadataImage(), set(self._versions)
         for record in node.metadata.image.records():
@@ -154,10 +155,10 @@ class MetadataInvariants(Observer):
         self.image, self.offset = image, offset
 
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
-        """Return a log with the committed record at an offset: the node's own, or one that agrees with its snapshot.
+        """Return a log with the committed record at an offset: that of the node, or one that agrees with its snapshot.
 
-        Other logs may have uncommitted records at that offset. If two logs have a record of the same epoch at the same
-        offset, they are equal up to that offset (Raft's log matching).
+        Another log may have an uncommitted record at the offset. It is used only if it has the last record of the
+        node's latest snapshot: then it equals the snapshot up to there (Raft's log matching).
         """
         snapshot = node.quorum.log.snapshots.latest
         logs = [node.quorum.log, *(other.quorum.log for other in self._partitions.nodes)]
@@ -213,7 +214,7 @@ class MetadataInvariants(Observer):
         match record:
             case TopicRecord():
                 if record.name in self.image.topics or record.topic_id in self._topic_ids:
-                    detail = f"topic {record.name} of id {record.topic_id} is created at {offset}, and existed before"
+                    detail = f"topic {record.name} with id {record.topic_id} is created at {offset}, and existed before"
                     raise InvariantViolation("ids-unique", detail)
                 self._topic_ids.add(record.topic_id)
             case RegisterBrokerRecord():
@@ -231,7 +232,7 @@ class MetadataInvariants(Observer):
             raise InvariantViolation("broker-epochs-grow", detail)
         for other in self.image.brokers.values():
             if other.broker_id != record.broker_id and set(other.log_dirs) & set(record.log_dirs):
-                detail = f"brokers {other.broker_id} and {record.broker_id} have one directory"
+                detail = f"brokers {other.broker_id} and {record.broker_id} have the same directory id"
                 raise InvariantViolation("ids-unique", detail)
 
     # Changes of a batch
@@ -247,13 +248,14 @@ class MetadataInvariants(Observer):
             self._check_change(name, before, now)
 
     def _check_change(self, name: str, before: PartitionRecord, now: PartitionRecord) -> None:
-        left = [member for member in before.replicas if member not in now.replicas]
-        self._partitions.left_assignment((now.topic_id, now.partition_id), left)
+        removed = [member for member in before.replicas if member not in now.replicas]
+        self._partitions.left_assignment((now.topic_id, now.partition_id), removed)
         has_new_leader = now.leader not in {NO_LEADER, before.leader}
-        has_to_grow = now.leader != before.leader or bool(left)
+        has_to_grow = now.leader != before.leader or bool(removed)
         if now.partition_epoch <= before.partition_epoch or now.leader_epoch < before.leader_epoch + has_to_grow:
             then = before.leader, before.leader_epoch, before.partition_epoch
-            detail = f"{name}: leader and epochs are {(now.leader, now.leader_epoch, now.partition_epoch)} after {then}"
+            epochs = now.leader, now.leader_epoch, now.partition_epoch
+            detail = f"{name}: leader, leader epoch and partition epoch are {epochs} after {then}"
             raise InvariantViolation("partition-epochs-grow", detail)
         # When a reassignment completes, the new leader may have joined the ISR in the same batch.
         has_moved = is_reassigning(before) and not is_reassigning(now)
@@ -268,19 +270,22 @@ class MetadataInvariants(Observer):
             self._partitions.elected_uncleanly((now.topic_id, now.partition_id), now.leader_epoch)
             if (now.isr, now.leader_recovery_state) != ((now.leader,), _RECOVERING):
                 state = now.isr, now.leader_recovery_state
-                detail = f"{name}: {now.leader} was not in the ISR {before.isr}; ISR and recovery state are {state} now"
+                detail = f"{name}: {now.leader} was not in the ISR {before.isr}; now ISR and recovery state are {state}"
                 raise InvariantViolation("unclean-recovers", detail)
             return
         if now.leader_recovery_state == _RECOVERING != before.leader_recovery_state:
-            raise InvariantViolation("unclean-recovers", f"{name}: {now.leader} is recovering, and was in the ISR")
+            raise InvariantViolation(
+                "unclean-recovers", f"{name}: {now.leader} is recovering without an unclean election"
+            )
         joined = [member for member in now.isr if member not in before.isr]
         self._partitions.joined_isr((now.topic_id, now.partition_id), joined)
 
     @staticmethod
     def _check_moved(name: str, before: PartitionRecord, now: PartitionRecord) -> None:
-        """Check a reassignment that has completed and was not cancelled.
+        """Check a reassignment that has completed. Cancelled reassignments are not checked.
 
-        If the same replicas were to be added and removed, a cancellation has the same replicas as a completion.
+        If the same replicas are added and removed, the replicas after a cancellation and a completion are the same, and
+        the reassignment is not checked either.
         """
         target = set(before.replicas) - set(before.removing_replicas)
         may_be_cancelled = set(before.adding_replicas) == set(before.removing_replicas)
@@ -291,7 +296,7 @@ class MetadataInvariants(Observer):
     def _check_active(self, name: str, now: PartitionRecord) -> None:
         inactive = [member for member in now.isr if not self.image.is_active(member)]
         if inactive and (now.leader != NO_LEADER or len(now.isr) > 1):
-            detail = f"{name}: {inactive} of the ISR {now.isr} may not be in it; it is led by {now.leader}"
+            detail = f"{name}: {inactive} in the ISR {now.isr} are not active; the leader is {now.leader}"
             raise InvariantViolation("fenced-in-isr", detail)
 
     def _check_broker(self, broker_id: Hashable) -> None:
@@ -330,7 +335,7 @@ class MetadataInvariants(Observer):
                 self._compare_key(watched, key, to_offset)
 
     def compare_all(self, watched: Watched) -> None:
-        """Compare a node's whole image with the expected one, and with the image loaded from a snapshot of it."""
+        """Compare the whole image of a node with the expected image, and with an image loaded from its snapshot."""
         assert watched.node is not None
         image, again = watched.node.metadata.image, MetadataImage()
         for record in image.records():
@@ -340,7 +345,7 @@ class MetadataInvariants(Observer):
         for key in self._versions:
             self._compare_key(watched, key, watched.metadata_offset)
             if _value(again, key) != _value(image, key):
-                detail = f"node {watched.node_id}: {key} is {_value(image, key)}, in snapshots {_value(again, key)}"
+                detail = f"node {watched.node_id}: {key} is {_value(image, key)}, after a snapshot {_value(again, key)}"
                 raise InvariantViolation("snapshot-is-image", detail)
 
     def _compare_key(self, watched: Watched, key: Key, offset: int) -> None:
@@ -350,7 +355,7 @@ class MetadataInvariants(Observer):
         number = bisect_right(versions, offset, key=itemgetter(0)) - 1
         expected = versions[number][1] if number >= 0 else None
         if found != expected:
-            detail = f"at offset {offset} node {watched.node_id} has {found} for {key}, which is {expected}"
+            detail = f"node {watched.node_id} has {found} for {key} at offset {offset}, not {expected}"
             raise InvariantViolation("metadata-agree", detail)
 
 

@@ -1,15 +1,16 @@
-"""Agreement of responses about the cluster with the metadata image of their broker: `metadata-response`.
+"""Agreement of responses about the cluster with the sender's metadata image: the invariant `metadata-response`.
 
-Only fields that change with faults are compared. Requirements specify the rest of these responses for healthy clusters
+Only fields that change with faults are compared. The requirements specify the other fields for healthy clusters
 (`conformance/requirements/metadata.py`, `configs.py`).
 
 | response                | what is compared with the broker's image                                                |
 |-------------------------|-----------------------------------------------------------------------------------------|
-| Metadata                | the unfenced brokers, at the addresses of the client's listener; for each partition the |
-|                         | leader, its epoch, the replicas, ISR, offline replicas and the error                    |
-| DescribeTopicPartitions | the same for each partition, without the error, and the eligible leader replicas        |
-|                         | (KIP-966)                                                                               |
-| DescribeCluster         | the unfenced brokers, and fenced ones if they are requested (KIP-700, KIP-1073)         |
+| Metadata                | the controller id; the unfenced brokers, at the addresses of the client's listener; for |
+|                         | each partition the leader, its epoch, the replicas, ISR, offline replicas and the error |
+| DescribeTopicPartitions | the fields of each partition in Metadata except the error, and the eligible leader      |
+|                         | replicas (KIP-966)                                                                      |
+| DescribeCluster         | the controller id; the unfenced brokers, and fenced ones if they are requested          |
+|                         | (KIP-700, KIP-1073)                                                                     |
 | FindCoordinator         | the leader of the group's partition, or COORDINATOR_NOT_AVAILABLE if the partition has  |
 |                         | no unfenced leader with the client's listener                                           |
 """
@@ -67,17 +68,17 @@ class _VisibleCluster:
         self.alive = [broker_id for broker_id, (*_, broker) in self.reachable.items() if not broker.fenced]
 
     def addresses(self, nodes: Iterable[int]) -> list[tuple[int, str, int]]:
-        """Return id, host and port of each of these brokers, which must be reachable."""
+        """Return id, host and port of reachable brokers."""
         return [(node, *self.reachable[node][:2]) for node in nodes]
 
     def compare_controller(self, returned: int) -> Iterator[Comparison]:
-        """Check the controller id.
+        """Compare the controller id.
 
         An unfenced broker returns its own id. A fenced broker returns the id of any unfenced broker, or -1 if there is
         none.
         """
         allowed = [self.node_id] if self.node_id in self.alive else self.alive or [_NO_NODE]
-        yield f"controller_id among {allowed}", returned in allowed, True
+        yield f"whether controller_id is one of {allowed}", returned in allowed, True
 
     def compare_partition(self, where: str, returned: Any, record: PartitionRecord) -> Iterator[Comparison]:
         """Compare the fields that Metadata and DescribeTopicPartitions have in common."""
@@ -92,7 +93,7 @@ class _VisibleCluster:
 
 
 def _known_partitions(visible: _VisibleCluster, response: Any) -> Iterator[tuple[str, Any, PartitionRecord]]:
-    """Yield the name, response and record of each partition in a response, except those of unknown topics."""
+    """Yield name, element of the response and record of each partition in a response, unless its topic is unknown."""
     for topic in response.topics:
         if (known := visible.image.topics.get(topic.name)) is not None:
             for part in topic.partitions:
@@ -128,7 +129,11 @@ def _compare_topic_partitions(visible: _VisibleCluster, _request: Request, respo
         yield from visible.compare_partition(where, part, record)
         yield f"{where}: replicas, ISR", (part.replica_nodes, part.isr_nodes), (record.replicas, record.isr)
         eligible = record.eligible_leader_replicas or (), record.last_known_elr or ()
-        yield f"{where}: eligible", (part.eligible_leader_replicas, part.last_known_elr), eligible
+        yield (
+            f"{where}: eligible_leader_replicas, last_known_elr",
+            (part.eligible_leader_replicas, part.last_known_elr),
+            eligible,
+        )
 
 
 def _compare_cluster(visible: _VisibleCluster, request: Request, response: Any) -> Iterator[Comparison]:
@@ -138,7 +143,7 @@ def _compare_cluster(visible: _VisibleCluster, request: Request, response: Any) 
     nodes = list(visible.reachable) if getattr(request.body, "include_fenced_brokers", False) else visible.alive
     yield "brokers", [(each.broker_id, each.host, each.port) for each in response.brokers], visible.addresses(nodes)
     fenced = [each.broker_id for each in response.brokers if getattr(each, "is_fenced", False)]
-    yield "fenced", fenced, [node for node in nodes if node not in visible.alive]
+    yield "fenced brokers", fenced, [node for node in nodes if node not in visible.alive]
 
 
 def _compare_coordinators(visible: _VisibleCluster, request: Request, response: Any) -> Iterator[Comparison]:

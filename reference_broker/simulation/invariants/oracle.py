@@ -5,17 +5,18 @@
 | `batches-intact`       | the files contain what was written to them, and every checksum is correct                  |
 | `segments-fit-log`     | segments are in order, and there are no files of other segments. The last segment ends     |
 |                        | with its last batch; an earlier segment ends with its own last batch, or later             |
-| `snapshots-taken`      | each segment that was rolled above the log start offset since the log was opened has a     |
-|                        | snapshot of the producer state at its base offset                                          |
-| `index-fits-log`       | the entries are those of existing batches, in order, and are found in the index; a lookup  |
-|                        | of an offset (some are tried) finds the position of its batch                              |
-| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset, and each segment     |
-|                        | that of its batches; a lookup of a timestamp (some are tried) finds an offset in the first |
-|                        | batch whose timestamp is not lower, without more steps than the records need               |
+| `snapshots-taken`      | if the log was rolled since it was opened, the new segment has a snapshot of the producer  |
+|                        | state at its base offset, unless the log start offset has reached it                       |
+| `index-fits-log`       | the entries are those of existing batches, in order, and a lookup finds each entry. For a  |
+|                        | sample of offsets, a lookup finds the position of the batch                                |
+| `time-index-fits-log`  | each entry has the largest timestamp of the batches up to its offset. Each segment has the |
+|                        | largest timestamp of its batches. For a sample of timestamps, a lookup finds an offset in  |
+|                        | the first batch whose largest timestamp is not lower, in no more steps than the records of |
+|                        | this batch require                                                                         |
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
 |                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
-| `recovery-keeps`       | a copy of the log that is recovered as after a crash has the same offsets, epochs and      |
+| `recovery-keeps`       | if a copy of the log is recovered as after a crash, it has the same offsets, epochs and    |
 |                        | producers                                                                                  |
 | `recovery-point`       | the recovery point is within the log; the checkpoint files beside the logs can be read     |
 """
@@ -57,7 +58,7 @@ class OracleInvariants(Observer):
 
 
 def check_replica(watched: Watched, replica: Replica) -> None:
-    """Check the log of an open replica."""
+    """Check all derived state of the log of an open replica."""
     assert replica.partition is not None
     wall_ms = max(watched.machine.now.wall_ms, watched.wall_max_ms)
     check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
@@ -66,10 +67,10 @@ def check_replica(watched: Watched, replica: Replica) -> None:
 def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
     """Check all derived state of a log.
 
-    :param wall_ms: the latest wall-clock time of the node. If its clock has jumped back since, producers may have
-        expired before that.
-    :param trusted_offset: segments that begin below this offset existed when the log was opened. Their indexes may be
-        damaged, because an index is verified only when it is used.
+    :param wall_ms: the latest wall-clock time of the node. Producers may have expired at that time, even if the clock
+        has jumped back since.
+    :param trusted_offset: segments that begin below this offset existed when the log was opened. Their indexes are not
+        checked, because a damaged index is rebuilt only when it is used.
     """
     oracle = _Oracle(name, log)
     oracle.check_batches(mirror)
@@ -88,7 +89,7 @@ def check_lookups(name: object, log: UnifiedLog) -> None:
 
 
 def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
-    """Check that the three checkpoint files can be read. Their offsets may be outdated."""
+    """Check that every line of the three checkpoint files can be read. The offsets may be outdated."""
     for name in (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE):
         if disk.exists(name) and len(read_offsets(disk, name)) != bytes(disk.files[name]).count(b"\n") - 2:
             raise InvariantViolation("recovery-point", f"{owner}: {name} cannot be read")
@@ -127,10 +128,12 @@ class _Oracle:
         fresh = LogMirror()
         fresh.follow(self._log)
         start_offset = self._log.log_start_offset
-        known, found = ([one for one in each.batches if one.last_offset >= start_offset] for each in (mirror, fresh))
+        known, found = (
+            [batch for batch in each.batches if batch.last_offset >= start_offset] for each in (mirror, fresh)
+        )
         for one, other in zip_longest(known, found):
             if one != other:
-                self._violated("batches-intact", f"it had {one}, and now has {other}")
+                self._violated("batches-intact", f"the mirror has {one}, and the files have {other}")
 
     def check_segments(self) -> None:
         log, segments = self._log, self._log.segments
@@ -139,16 +142,17 @@ class _Oracle:
                 self._violated("segments-fit-log", f"segment {other.base_offset} follows {one.base_offset}")
         for segment, headers in zip(segments, self._headers, strict=True):
             end_offset = headers[-1][1].last_offset + 1 if headers else segment.base_offset
-            is_trusted_gap = segment is not segments[-1] and segment.end_offset > end_offset
-            if segment.end_offset != end_offset and not is_trusted_gap:
+            is_permitted_gap = segment is not segments[-1] and segment.end_offset > end_offset
+            if segment.end_offset != end_offset and not is_permitted_gap:
                 self._violated(
-                    "segments-fit-log", f"segment {segment.base_offset} ends at {end_offset}, not {segment.end_offset}"
+                    "segments-fit-log",
+                    f"segment {segment.base_offset} ends at {segment.end_offset}, its batches at {end_offset}",
                 )
             if segment.size_bytes != len(self._files[segment.log_path]):
-                self._violated("segments-fit-log", f"segment {segment.base_offset} has another size than its file")
+                self._violated("segments-fit-log", f"the size of segment {segment.base_offset} is not that of its file")
             if headers and headers[0][1].base_offset < segment.base_offset:
                 self._violated(
-                    "segments-fit-log", f"segment {segment.base_offset} begins with {headers[0][1].base_offset}"
+                    "segments-fit-log", f"segment {segment.base_offset} begins with offset {headers[0][1].base_offset}"
                 )
         owned = {segment.base_offset for segment in segments}
         for name in log.disk.list(log.directory):
@@ -156,7 +160,9 @@ class _Oracle:
             if suffix in {"log", "index", "timeindex"} and int(stem) not in owned:
                 self._violated("segments-fit-log", f"{name} belongs to no segment")
         if not 0 <= log.recovery_point <= log.log_end_offset:
-            self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
+            self._violated(
+                "recovery-point", f"{log.recovery_point} is not between 0 and the log end {log.log_end_offset}"
+            )
 
     def check_snapshots(self, trusted_offset: int) -> None:
         """Check that there is a snapshot of the producer state at the base offset of every segment but the first.
@@ -184,18 +190,18 @@ class _Oracle:
                 assert entry is not None
                 found = by_position.get(entry.position)
                 if found is None or found.last_offset != entry.last_offset:
-                    self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} is of {found}")
+                    self._violated("index-fits-log", f"segment {segment.base_offset}: {entry} refers to {found}")
                 if index.floor(entry.last_offset) != entry:
                     self._violated("index-fits-log", f"segment {segment.base_offset}: a lookup does not find {entry}")
             if any(not one < other for one, other in pairwise(cast("list[tuple[int, int]]", entries))):
                 self._violated("index-fits-log", f"segment {segment.base_offset}: entries do not ascend")
             for number in range(len(times)):
-                moment = times.entry(number)
-                assert moment is not None
-                if largest.get(moment.last_offset) != moment.timestamp_ms:
-                    self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch for {moment}")
-                if times.before(moment.timestamp_ms + 1) != moment:
-                    detail = f"segment {segment.base_offset}: a lookup does not find {moment}"
+                time_entry = times.entry(number)
+                assert time_entry is not None
+                if largest.get(time_entry.last_offset) != time_entry.timestamp_ms:
+                    self._violated("time-index-fits-log", f"segment {segment.base_offset}: no batch for {time_entry}")
+                if times.before(time_entry.timestamp_ms + 1) != time_entry:
+                    detail = f"segment {segment.base_offset}: a lookup does not find {time_entry}"
                     self._violated("time-index-fits-log", detail)
 
     def check_lookups(self) -> None:
@@ -209,12 +215,17 @@ class _Oracle:
         for segment, position, header in readable[:: max(len(readable) // _LOOKUPS, 1)]:
             for offset in {max(header.base_offset, log.log_start_offset), header.last_offset}:
                 if segment.position_of(offset) != position:
-                    self._violated("index-fits-log", f"offset {offset} is found at {segment.position_of(offset)}")
+                    self._violated(
+                        "index-fits-log",
+                        f"offset {offset} is found at position {segment.position_of(offset)}, not {position}",
+                    )
             self._check_time(header.max_timestamp_ms)
         self._check_largest_timestamps()
-        behind_all_ms = max((header.max_timestamp_ms for *_, header in readable), default=0) + 1
-        if finish(log.offset_for_timestamp(behind_all_ms)):
-            self._violated("time-index-fits-log", "a timestamp after all records is found")
+        after_all_ms = max((header.max_timestamp_ms for *_, header in readable), default=0) + 1
+        if finish(log.offset_for_timestamp(after_all_ms)):
+            self._violated(
+                "time-index-fits-log", f"an offset is found for {after_all_ms} ms, which is after all records"
+            )
 
     def _check_largest_timestamps(self) -> None:
         for segment, headers in zip(self._log.segments, self._headers, strict=True):
@@ -240,11 +251,12 @@ class _Oracle:
         if found is not None and expected.base_offset <= found.offset <= expected.last_offset:
             records = expected.last_offset - expected.base_offset + 1
             if expected.codec == Codec.NONE and steps > records // RECORDS_PER_STEP:
-                detail = f"{timestamp_ms} is found among {records} records in {steps} steps"
+                detail = f"{timestamp_ms} ms is found among {records} records in {steps} steps"
                 self._violated("time-index-fits-log", detail)
         elif expected.base_offset >= log.log_start_offset:
             self._violated(
-                "time-index-fits-log", f"{timestamp_ms} is first in {expected.base_offset}, found at {found}"
+                "time-index-fits-log",
+                f"{timestamp_ms} ms is first in the batch at {expected.base_offset}, and is found at {found}",
             )
 
     # Epochs and producers
@@ -259,7 +271,7 @@ class _Oracle:
         rest = known[len(expected) :]
         begun = [(epoch, start) for epoch, start in rest if start == log.log_end_offset]
         if known[: len(expected)] != expected or rest != begun or len(rest) > 1:
-            self._violated("epochs-fit-log", f"its cache has {known}, its batches have {expected}")
+            self._violated("epochs-fit-log", f"the cache has {known}, the batches have {expected}")
 
     def check_producers(self, wall_ms: int) -> None:
         log = self._log
@@ -275,7 +287,7 @@ class _Oracle:
                 may_be_forgotten = wall_ms - last.max_timestamp_ms >= log.config.producer_id_expiration_ms
                 if not may_be_forgotten:
                     self._violated(
-                        "producers-fit-log", f"producer {producer_id} is not known, its last batch is {last}"
+                        "producers-fit-log", f"producer {producer_id} is unknown, and its last batch is {last}"
                     )
                 continue
             expected = [header for header in written if header.producer_epoch == last.producer_epoch][
@@ -283,7 +295,8 @@ class _Oracle:
             ]
             if not _is_end_of(state, expected):
                 self._violated(
-                    "producers-fit-log", f"producer {producer_id} is {state}, its last batches are {expected}"
+                    "producers-fit-log",
+                    f"the state of producer {producer_id} is {state}, its last batches are {expected}",
                 )
         self._check_remembered(max([log.log_start_offset, *(header.base_offset for header in whole[:1])]))
 
@@ -293,23 +306,25 @@ class _Oracle:
         There is a gap if a power cut has restored some of the deleted segments.
         """
         headers = [header for header in self._all if header.last_offset >= self._log.log_start_offset]
-        begins = [
-            place + 1 for place, (one, other) in enumerate(pairwise(headers)) if one.last_offset + 1 < other.base_offset
+        starts = [
+            index + 1 for index, (one, other) in enumerate(pairwise(headers)) if one.last_offset + 1 < other.base_offset
         ]
-        return headers[max(begins, default=0) :]
+        return headers[max(starts, default=0) :]
 
     def _check_remembered(self, from_offset: int) -> None:
-        """Check that the log has every batch of the producer states from an offset on. It may lack earlier batches."""
+        """Check that the log has all batches of the producer states from an offset on; it may lack earlier batches."""
         written = {(header.producer_id, header.base_offset) for header in self._all}
         for producer_id, state in self._log.producers.states.items():
             for batch in state.batches:
                 if batch.base_offset >= from_offset and (producer_id, batch.base_offset) not in written:
-                    self._violated("producers-fit-log", f"producer {producer_id} has no batch at {batch.base_offset}")
+                    self._violated(
+                        "producers-fit-log", f"the log has no batch of producer {producer_id} at {batch.base_offset}"
+                    )
 
     # Recovery
 
     def check_recovery(self, wall_ms: int) -> None:
-        """Recover the log in a copy of its files, and compare."""
+        """Recover the log in a copy of its files, and compare the two."""
         log = self._log
         copy = copy_crashed_log(log)
         again = UnifiedLog.open(
@@ -319,13 +334,15 @@ class _Oracle:
         before = log.log_start_offset, log.log_end_offset, _with_records(log)
         after = again.log_start_offset, again.log_end_offset, _with_records(again)
         if before != after:
-            self._violated("recovery-keeps", f"(start, end, epochs) are {before}, after a crash {after}")
+            self._violated("recovery-keeps", f"start, end and epochs are {before}, after a crash {after}")
         for producer_id, state in again.producers.states.items():
             known = log.producers.get(producer_id)
             if known is not None and known.batches[-1].last_offset < log.log_start_offset:
                 continue  # as in Kafka, recovery does not read batches below the log start
             if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
-                self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
+                self._violated(
+                    "recovery-keeps", f"the state of producer {producer_id} is {known}, after a crash {state}"
+                )
         for producer_id in log.producers.states.keys() - again.producers.states.keys():
             last = log.producers.states[producer_id].batches[-1]
             is_fresh = wall_ms - last.timestamp_ms < log.config.producer_id_expiration_ms
@@ -346,12 +363,12 @@ def _finished(steps: Steps[_T]) -> tuple[_T, int]:
 
 
 def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:
-    """Return the epochs that have records. When Kafka loads a log, it drops other epochs (`LogLoader.load`)."""
+    """Return the epochs that have records. As in Kafka, the load of a log drops other epochs (`LogLoader.load`)."""
     return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
 
 
 def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tuple[int, int]]:
-    """Yield last offset and timestamp of each batch whose timestamp is larger than those of all previous batches."""
+    """Yield last offset and largest timestamp of each batch with a larger timestamp than all previous batches."""
     largest_ms = NO_TIMESTAMP
     for _, header in headers:
         if header.max_timestamp_ms > largest_ms:
@@ -360,9 +377,9 @@ def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tupl
 
 
 def _is_end_of(state: ProducerState, written: list[BatchHeader]) -> bool:
-    """Whether a producer state has the producer's last batch, and the batches directly before it.
+    """Whether a producer state has the producer's last batches without a gap.
 
-    As in Kafka, the state may still have batches that retention has deleted.
+    As in Kafka, the state may also have batches that retention has deleted.
     """
     remembered = [
         (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)

@@ -9,22 +9,23 @@
 | `batches-intact`            | the files contain complete batches with correct checksums                             |
 | `offsets-ascend`            | a batch begins where the previous batch ends, and its epoch is the same or newer      |
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
-| `watermark-monotone`        | a leader's high watermark never decreases, not even when the replica becomes the      |
-|                             | leader                                                                                |
+| `watermark-monotone`        | a leader's high watermark never decreases, not even at its election                   |
 | `watermark-on-isr`          | every member of the ISR has all records below the leader's high watermark             |
-| `committed-stays`           | records below a leader's high watermark are committed: every later leader that is     |
-|                             | elected cleanly has them, and no replica truncates them                               |
-| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches. On a leader it also    |
-|                             | has the leader's epoch, even before the first record of that epoch (`makeLeader`)     |
+| `committed-stays`           | records below a leader's high watermark are committed: later leaders that are elected |
+|                             | cleanly have them, and no replica truncates them                                      |
+| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches. That of a leader also  |
+|                             | has the leader's epoch, even before the first record of the epoch (`makeLeader`)      |
 | `recovery-point`            | records below the recovery point are durable, and fewer than `flush.messages` records |
 |                             | are above it                                                                          |
 | `recovery-keeps`            | a log loses no batch at its end when it is opened after a stop or a kill              |
 | `acknowledged-is-committed` | records that were acknowledged with acks=all were below a leader's high watermark     |
 
+`joins-isr-complete` of `metadata` is checked here, too.
+
 A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
-leaves the ISR when it restarts (KIP-841). If the replica is the only member of the ISR, it stays in the ISR. Once it is
-elected, its log is the valid one, and committed records that it lacks may be lost: Kafka prevents that only with
-eligible leader replicas (KIP-966). After an unclean election, any record that was committed before may be lost.
+leaves the ISR when it restarts (KIP-841). The last member of an ISR is an exception: it stays in the ISR. If it is then
+elected, the committed records that it lacks may be lost. Kafka prevents this loss only with eligible leader replicas
+(KIP-966). After an unclean election, any record that was committed before may be lost.
 """
 
 from bisect import bisect_right
@@ -45,9 +46,13 @@ _base_offset = attrgetter("base_offset")
 class Ledger:
     """The history of one partition.
 
+    :ivar name: topic and partition index.
+    :ivar leaders: the leader of each leader epoch.
     :ivar committed: batches that were below the high watermark of a leader, ascending.
     :ivar given_up: batches that were committed, and whose loss is permitted.
-    :ivar void_below_epoch: the last leader epoch that began with such a loss; leaders of older epochs are not checked.
+    :ivar highest_start: the highest log start offset that a replica has had.
+    :ivar void_below_epoch: the last leader epoch whose leader may lack committed batches; leaders of earlier epochs are
+        not checked.
     """
 
     name: tuple[str, int]
@@ -58,11 +63,11 @@ class Ledger:
     highest_start: int = 0
     void_below_epoch: int = 0
     lossy: set[int] = field(default_factory=set)
-    """Nodes whose replica may lack committed records, because their disk has lost content."""
+    """Nodes whose replica may lack committed records, because the disk has lost content."""
     lost_ranges: list[range] = field(default_factory=list)
-    """Offsets that a replica lacked between two of its segments after its machine lost its power."""
+    """Offsets that a replica lacked between two of its segments after a power cut."""
     left: set[int] = field(default_factory=set)
-    """Nodes removed from the assignment. A node that was down deletes its log when it applies the removal."""
+    """Nodes that were removed from the assignment since their log was last opened. They may delete this log."""
 
     @property
     def last_committed(self) -> Batch | None:
@@ -80,7 +85,7 @@ class Ledger:
         return self.committed[number] if number >= 0 and self.committed[number].last_offset >= offset else None
 
     def may_differ(self, offset: int) -> bool:
-        """Return whether replicas may have different batches at an offset.
+        """Whether replicas may have different batches at an offset.
 
         A power cut may restore deleted batches below the highest log start, or lose a segment that was not flushed.
         """
@@ -93,8 +98,9 @@ class Ledger:
 
 
 class PartitionInvariants(Observer):
-    """Invariants that are checked at every change of a replica.
+    """Checks of replicas at each of their changes.
 
+    :ivar ledgers: the history of each partition.
     :ivar may_lose: nodes whose disk may have lost content since their logs were last opened.
     """
 
@@ -103,7 +109,9 @@ class PartitionInvariants(Observer):
         self.ledgers: dict[PartitionKey, Ledger] = {}
         self.may_lose: set[int] = set()
         self._damaged: set[int] = set()
+        """Nodes whose disk was damaged while they were running."""
         self._failed: set[int] = set()
+        """Nodes that an error other than a power cut has ended, and whose logs were not opened since."""
 
     @property
     def nodes(self) -> list[Node]:
@@ -111,7 +119,7 @@ class PartitionInvariants(Observer):
         return [watched.node for watched in self._watch.nodes.values() if watched.node is not None]
 
     def ledger(self, key: PartitionKey, name: tuple[str, int]) -> Ledger:
-        """Return the ledger of a partition."""
+        """Return the ledger of a partition, which is created if necessary."""
         found = self.ledgers.get(key)
         if found is None:
             found = self.ledgers[key] = Ledger(name)
@@ -129,9 +137,8 @@ class PartitionInvariants(Observer):
         """Check that a record acknowledged with acks=all was committed. Its loss may have been permitted since."""
         ledgers = [ledger for ledger in self.ledgers.values() if ledger.name == name]
         if not any(self._has_acknowledged(ledger, offset, epoch, crc) for ledger in ledgers):
-            detail = (
-                f"{name[0]}-{name[1]}: offset {offset} (epoch {epoch}, crc {crc}) was acknowledged, never committed"
-            )
+            record = f"{name[0]}-{name[1]}: offset {offset} (epoch {epoch}, crc {crc})"
+            detail = f"{record} was acknowledged, and was never committed"
             raise InvariantViolation("acknowledged-is-committed", detail)
 
     @staticmethod
@@ -149,7 +156,7 @@ class PartitionInvariants(Observer):
             self.may_lose.add(watched.node_id)
 
     def ended(self, watched: Watched) -> None:
-        """Note how a node ended: a power cut may lose unflushed records, and a failed disk may lack its last change."""
+        """Record how a node ended. A power cut may lose unflushed records; a failed disk may lack its last change."""
         node_id, machine = watched.node_id, watched.machine
         if watched.open:
             self._failed.discard(node_id)
@@ -194,14 +201,14 @@ class PartitionInvariants(Observer):
     # Changes by the controller
 
     def elected_uncleanly(self, key: PartitionKey, leader_epoch: int) -> None:
-        """Permit the loss of everything that was committed before an unclean election."""
+        """Permit the loss of all records that were committed before an unclean election."""
         ledger = self.ledgers.get(key)
         if ledger is not None:
             ledger.void_below_epoch = leader_epoch
             ledger.give_up(lambda batch: False)
 
     def left_assignment(self, key: PartitionKey, node_ids: list[int]) -> None:
-        """Note nodes that are no longer replicas: they may delete their logs, even if they become replicas again."""
+        """Record nodes that are no longer replicas: they may delete their logs, even if they become replicas again."""
         if (ledger := self.ledgers.get(key)) is not None:
             ledger.left.update(node_ids)
 
@@ -226,7 +233,7 @@ class PartitionInvariants(Observer):
         then = before.leader_epoch, before.partition_epoch
         if now[0] < then[0] or now[1] < then[1]:
             raise InvariantViolation(
-                "epochs-only-grow", f"{replica} returns from leader and partition epoch {then} to {now}"
+                "epochs-only-grow", f"leader epoch and partition epoch of {replica} change from {then} to {now}"
             )
 
     def _check_removed(self, ledger: Ledger, replica: Replica, removed: list[Batch]) -> None:
@@ -250,8 +257,8 @@ class PartitionInvariants(Observer):
                 ledger.lost_ranges.append(range(before.last_offset + 1, batch.base_offset))
                 before = None
             self._check_follows(ledger, replica, before, batch)
-            # Epochs below the highest log start are not compared: a follower whose log ends below it may keep records
-            # that diverge.
+            # Epochs below the highest log start are not compared: a follower whose log ends below the highest log start
+            # may keep records that diverge.
             is_gone = before is not None and before.last_offset < ledger.highest_start
             ledger.matching.check(replica, None if is_gone else before, batch)
             before = batch
@@ -262,7 +269,9 @@ class PartitionInvariants(Observer):
             raise InvariantViolation("epochs-fit-log", f"{replica} has epoch {known} for {last}")
         # Below the highest log start, a power cut may restore some of the deleted segments.
         if replica.end_offset != last.last_offset + 1 and replica.end_offset > ledger.highest_start:
-            raise InvariantViolation("epochs-fit-log", f"{replica} ends at {replica.end_offset}, its last is {last}")
+            raise InvariantViolation(
+                "epochs-fit-log", f"{replica} ends at {replica.end_offset}, its last batch is {last}"
+            )
 
     def _check_follows(self, ledger: Ledger, replica: Replica, before: Batch | None, batch: Batch) -> None:
         if before is None:
@@ -271,9 +280,9 @@ class PartitionInvariants(Observer):
         if batch.base_offset < before.last_offset + 1 or (
             batch.base_offset > before.last_offset + 1 and not is_gap_permitted
         ):
-            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}")
+            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} after {before}")
         if batch.epoch < before.epoch:
-            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} behind {before}: its epoch is older")
+            raise InvariantViolation("offsets-ascend", f"{replica} has {batch} after {before}: the epoch decreases")
 
     # The leader
 
@@ -283,12 +292,13 @@ class PartitionInvariants(Observer):
             detail = f"{replica} leads epoch {replica.leader_epoch}, as does node {known}"
             raise InvariantViolation("one-leader-per-epoch", detail)
         if replica.high_watermark < before.high_watermark and not before.log.removed:
-            detail = f"{replica}, a leader, returns from {before.high_watermark} to {replica.high_watermark}"
+            change = f"from {before.high_watermark} to {replica.high_watermark}"
+            detail = f"{replica}: the high watermark of the leader decreases {change}"
             raise InvariantViolation("watermark-monotone", detail)
         assert replica.partition is not None
         if replica.partition.log.latest_epoch < replica.leader_epoch:
-            detail = f"{replica} leads epoch {replica.leader_epoch}, its cache ends with"
-            raise InvariantViolation("epochs-fit-log", f"{detail} {replica.partition.log.latest_epoch}")
+            latest = f"the latest epoch of its cache is {replica.partition.log.latest_epoch}"
+            raise InvariantViolation("epochs-fit-log", f"{replica} leads epoch {replica.leader_epoch}, {latest}")
         if replica.leader_epoch < ledger.void_below_epoch:
             return
         if replica.leader_epoch != before.leader_epoch:
@@ -299,9 +309,9 @@ class PartitionInvariants(Observer):
             self._commit(ledger, replica)
 
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
-        """Check that a new leader has the last committed batch, and thus (log matching) all committed batches.
+        """Check that a new leader has the last committed batch, and therefore (log matching) all committed batches.
 
-        If the leader may lack committed batches, permit the loss of those that it lacks.
+        If the leader may lack committed batches, permit the loss of the batches that it lacks.
         """
         last = ledger.last_committed
         if last is None or last.last_offset < replica.start_offset or self._holds(replica, last):
@@ -331,12 +341,10 @@ class PartitionInvariants(Observer):
                 continue
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it has fetched, and deleted its log when it left the assignment
+                continue  # the node deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
-                detail = (
-                    f"{replica} counts up to {replica.high_watermark} as committed, node {node_id} ends at {end_offset}"
-                )
+                detail = f"{replica} has high watermark {replica.high_watermark}, node {node_id} ends at {end_offset}"
                 raise InvariantViolation("watermark-on-isr", detail)
 
     def _check_proposed(self, ledger: Ledger, replica: Replica) -> None:
@@ -345,11 +353,12 @@ class PartitionInvariants(Observer):
         for node_id in sorted(replica.isr.proposed - replica.isr.isr - ledger.lossy):
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it has fetched, and deleted its log when it left the assignment
+                continue  # the node deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
-                detail = f"{replica} wants node {node_id} in the ISR, which ends at {end_offset}"
-                raise InvariantViolation("joins-isr-complete", f"{detail}, below {replica.high_watermark}")
+                detail = f"{replica} proposes node {node_id} for the ISR, whose log ends at {end_offset}"
+                watermark = f"below the high watermark {replica.high_watermark}"
+                raise InvariantViolation("joins-isr-complete", f"{detail}, {watermark}")
 
     def _has_left(self, node_id: int, key: PartitionKey) -> bool:
         """Whether a running node has no replica of the partition according to the metadata that it has applied."""
@@ -358,7 +367,7 @@ class PartitionInvariants(Observer):
         return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
-        """Compare the log with the known committed records, and add its other records below the high watermark."""
+        """Compare the log with the committed batches, and add its other batches below the high watermark to them."""
         last, known = replica.log.before(replica.high_watermark), ledger.last_committed
         if last is None:
             return
@@ -393,8 +402,8 @@ def _check_durable(replica: Replica, before: Before) -> None:
         lost = replica.log.not_durable_below(log, recovery_point)
         if lost is not None:
             raise InvariantViolation(
-                "recovery-point", f"{replica} has {lost} below its recovery point, which is not durable"
+                "recovery-point", f"{replica} has {lost}, which is below its recovery point and not durable"
             )
     if before.log.added and replica.end_offset - recovery_point >= log.config.flush_messages:
-        detail = f"{replica} ends at {replica.end_offset}, flushed to {recovery_point}"
+        detail = f"{replica} ends at {replica.end_offset}, and is flushed to {recovery_point},"
         raise InvariantViolation("recovery-point", f"{detail} with flush.messages={log.config.flush_messages}")

@@ -1,10 +1,11 @@
 """Periodic work of brokers. None of it may be overdue in a cluster that is healthy and idle.
 
-- The checkpoints beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
+- The checkpoint files beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
   recovery points and log start offsets (`log.flush.offset.checkpoint.interval.ms`).
-- Each log has applied its retention (`log.retention.check.interval.ms`): the oldest segment is not below the log start
-  offset. Under the policy `delete`, a committed oldest segment is within `retention.ms` and `retention.bytes`.
-- No log keeps producers beyond `producer.id.expiration.ms` (`producer.id.expiration.check.interval.ms`).
+- Each log has applied its retention (`log.retention.check.interval.ms`): the oldest segment ends above the log start
+  offset. Under the policy `delete`, it is within `retention.ms` and `retention.bytes` if all its records are committed.
+- No log keeps the state of a producer for longer than `producer.id.expiration.ms`
+  (`producer.id.expiration.check.interval.ms`).
 - The preferred leader leads if it is in the ISR and `auto.leader.rebalance.enable` is set
   (`leader.imbalance.check.interval.seconds`).
 
@@ -25,7 +26,7 @@ PERIOD_MAX_MS = 5_000
 
 
 def pending_work(cluster: SimulatedCluster) -> str | None:
-    """Describe work that is overdue; None if there is none."""
+    """Describe overdue work of the brokers; None if there is none."""
     return next(_reasons(cluster), None)
 
 
@@ -47,6 +48,7 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _is_checked(node: Node, name: str, unit_ms: int = 1) -> bool:
+    """Whether work whose period is a property of the node is checked."""
     return node.runtime.configuration.integer(name) * unit_ms <= PERIOD_MAX_MS
 
 
@@ -83,14 +85,15 @@ def _expired_producers(partition: Partition, wall_ms: int) -> Iterator[str]:
     for producer_id, producer in log.producers.states.items():
         last_ms = producer.batches[-1].timestamp_ms
         if last_ms < expired_ms:
-            yield f"{name} keeps producer {producer_id}, which was last used at {last_ms} ms; it is {wall_ms} ms"
+            yield f"{name} keeps producer {producer_id}, which was last used at {last_ms} ms; the time is {wall_ms} ms"
 
 
 def _beyond(log: UnifiedLog, wall_ms: int) -> Iterator[str]:
+    """Describe how the oldest segment exceeds the retention of its log."""
     oldest, config = log.segments[0], log.config
     latest_ms = oldest.max_timestamp_ms if oldest.max_timestamp_ms >= 0 else oldest.created_ms
     if config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms:
-        yield f"a segment from {latest_ms} ms; it is {wall_ms} ms, retention.ms is {config.retention_ms}"
+        yield f"a segment from {latest_ms} ms; the time is {wall_ms} ms, retention.ms is {config.retention_ms}"
     younger_bytes = sum(segment.size_bytes for segment in log.segments[1:])
     if config.retention_bytes != UNLIMITED and younger_bytes >= config.retention_bytes:
         yield f"{younger_bytes} bytes after its first segment; retention.bytes is {config.retention_bytes}"

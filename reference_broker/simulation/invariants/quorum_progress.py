@@ -1,13 +1,14 @@
-"""The leader's state of the quorum's replicas, compared with a replay of their fetches (`LeaderState.ReplicaState`).
+"""State of replicas on the leader of the quorum, compared with a replay of their fetches (`LeaderState.ReplicaState`).
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `quorum-progress` | the leader's state of a voter or observer follows from its fetches in this epoch: the end       |
-|                   | offset, the time of the last fetch, and the last caught-up time. If a replica fetches from the  |
-|                   | log end, it is caught up at this time. If it fetches from an offset that was the log end at its |
-|                   | previous fetch, or above, it was caught up at the time of the previous fetch                    |
+| `quorum-progress` | the leader's state of a voter or observer follows from its fetches in this epoch: end offset,   |
+|                   | time of the last fetch, and caught-up time. A fetch from the log end sets the caught-up time to |
+|                   | the time of the fetch. A fetch from below the log end, but not below the log end at the         |
+|                   | previous fetch, sets it to the time of the previous fetch                                       |
 
-If an observer has not fetched for the session timeout, the leader may have removed its state and created it again.
+If an observer has not fetched for the session timeout, the leader may have removed its state and created a new one. The
+caught-up time of the new state is then accepted.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +25,10 @@ _NEVER = -1
 
 @dataclass(slots=True)
 class _Fetches:
-    """The last fetch of a replica, the log end at that time, and the last time at which it was caught up."""
+    """The last fetch of a replica, the log end at that time, and when the replica was last caught up.
+
+    All times are those of the leader's clocks.
+    """
 
     monotonic_ms: int = _NEVER
     wall_ms: int = _NEVER
@@ -34,6 +38,8 @@ class _Fetches:
 
 @dataclass(slots=True)
 class _Leadership:
+    """The fetches that a leader has received in one epoch."""
+
     epoch: int
     fetches: dict[ReplicaKey, _Fetches] = field(default_factory=dict)
 
@@ -61,8 +67,8 @@ class QuorumProgress:
         if leadership is None or leadership.epoch != state.epoch:
             leadership = self._leaderships[watched.node_id] = _Leadership(state.epoch)
         known = leadership.fetches.setdefault(replica, _Fetches())
-        silent_ms = now.monotonic_ms - known.monotonic_ms
-        if known.wall_ms != _NEVER and silent_ms >= watched.quorum.config.observer_session_timeout_ms:
+        elapsed_ms = now.monotonic_ms - known.monotonic_ms
+        if known.wall_ms != _NEVER and elapsed_ms >= watched.quorum.config.observer_session_timeout_ms:
             known.caught_up_wall_ms = found.last_caught_up_wall_ms
         end_offset, caught_up_ms = watched.quorum.log.end_offset, known.caught_up_wall_ms
         if event.fetch_offset >= end_offset:
@@ -75,7 +81,7 @@ class QuorumProgress:
         last_fetch_ms = _NEVER if found.last_fetch is None else found.last_fetch.wall_ms
         actual = found.end_offset, last_fetch_ms, found.last_caught_up_wall_ms
         if actual != expected:
-            detail = f"end offset, last fetch and last caught-up time of {replica} are {actual}, not {expected}"
+            detail = f"end offset, last fetch time and caught-up time of {replica} are {actual}, not {expected}"
             raise InvariantViolation("quorum-progress", f"node {watched.node_id} in epoch {state.epoch}: {detail}")
 
 
@@ -89,5 +95,5 @@ def _described(watched: Watched, state: Leader, replica: ReplicaKey) -> ReplicaS
     if replica.id < 0:
         return None
     if replica not in state.observer_states:
-        raise InvariantViolation("quorum-progress", f"node {watched.node_id} does not describe {replica}")
+        raise InvariantViolation("quorum-progress", f"node {watched.node_id} has no state of observer {replica}")
     return state.observer_states[replica]

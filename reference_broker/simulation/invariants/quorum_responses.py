@@ -1,7 +1,7 @@
 """Responses of quorum nodes: the invariant `quorum-response`.
 
-A response is compared with the state of the node at the time of sending. It is not compared if it is from the node's
-previous state, which the node has left during the same event.
+A response is compared with the state of the node when the node sends it. If the node has changed its state in the same
+event, after it had handled the request, the response is not compared.
 
 | request           | what must hold for the response                                                                 |
 |-------------------|-------------------------------------------------------------------------------------------------|
@@ -11,10 +11,12 @@ previous state, which the node has left during the same event.
 | Vote              | a granted vote is stored. A vote is denied only if the candidate's log is behind, or if the     |
 |                   | node has voted for another candidate, knows a leader, or is a Candidate or Resigned. A pre-vote |
 |                   | is denied only if the candidate's log is behind, or if the node is a Leader or a Follower whose |
-|                   | leader has responded (KIP-595, KIP-996)                                                         |
-| BeginQuorumEpoch  | if the request is accepted, its epoch is the node's own                                         |
-| EndQuorumEpoch    | the same. A follower of the resigned leader starts its election after a backoff that depends on |
-|                   | its position among the preferred candidates, and is at most the maximum (KIP-595)               |
+|                   | leader has responded (KIP-595, KIP-996). The error is INVALID_VOTER_KEY if and only if the      |
+|                   | request has the key of another voter (KIP-853)                                                  |
+| BeginQuorumEpoch  | if the request is accepted, its epoch is the node's own. INVALID_VOTER_KEY as for Vote          |
+| EndQuorumEpoch    | if the request is accepted, its epoch is the node's own. A follower of the resigned leader      |
+|                   | starts its election after a backoff, which depends on the position of the follower among the    |
+|                   | preferred candidates and is at most `election_backoff_max_ms` (KIP-595)                         |
 | Fetch             | a response without an error is from the leader, and has its high watermark. It has at most one  |
 |                   | of three: records from the fetch offset on, a diverging epoch, or the id of a snapshot to       |
 |                   | fetch. If it has none of them, the fetch offset is the log end. If the leader has resigned      |
@@ -22,7 +24,7 @@ previous state, which the node has left during the same event.
 | FetchSnapshot     | a response without an error is from the leader, which may have resigned since. It has the bytes |
 |                   | of the snapshot at the requested position                                                       |
 | DescribeQuorum    | the leader returns its state of each voter and observer, each once. Another node returns the    |
-|                   | leader that it knows (KIP-836). For unknown partitions leader, epoch and high watermark are 0   |
+|                   | leader that it knows. For unknown partitions leader, epoch and high watermark are 0             |
 """
 
 from collections.abc import Callable, Iterator
@@ -78,7 +80,7 @@ def _compare_leader(watched: Watched, response: Any, leader_id: int, leader_epoc
 
 
 def _is_from_previous_state(watched: Watched, leader_and_epoch: tuple[int, int], request_epoch: int) -> bool:
-    """Whether the response is from the node's state before this event, which the node has left during the event."""
+    """Whether a response is from the state that the node had before this event, and has left during the event."""
     previous = watched.quorum_state
     if not isinstance(previous, State) or previous is watched.quorum.state:
         return False
@@ -150,8 +152,8 @@ def _compare_epoch_change(watched: Watched, request: Any, response: Any) -> Iter
 def _compare_election_backoff(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
     """Compare the time until the follower's election with Kafka's `strictExponentialElectionBackoffMs`.
 
-    Only the first preferred candidate does not wait. A node that is not a preferred candidate waits at most
-    `election_backoff_max_ms`, the last candidate half of that, and each candidate before it half as long as the next.
+    A node that is no preferred candidate waits at most `election_backoff_max_ms`. The last preferred candidate waits at
+    most half of that, and each earlier candidate at most half as long as the next one. The first does not wait.
     """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (requested.leader_id, requested.leader_epoch):
@@ -190,7 +192,7 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
         return
     quorum, state = watched.quorum, watched.quorum.state
     if isinstance(state, Resigned):
-        return  # the node was the leader when it handled the request, and has resigned since
+        return  # the node was the leader when it handled the request
     yield "whether the node is the leader", isinstance(state, Leader), True
     assert isinstance(state, Leader)
     yield "high_watermark", returned.high_watermark, state.high_watermark
@@ -200,7 +202,7 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
     if records:
         header = BatchHeader.parse(records) if len(records) >= HEADER_SIZE_BYTES else None
         has_offset = header is not None and header.base_offset <= requested.fetch_offset <= header.last_offset
-        yield f"whether the first batch has offset {requested.fetch_offset}", has_offset, True
+        yield f"whether the first batch contains offset {requested.fetch_offset}", has_offset, True
     elif not contents:
         log_end_offset = quorum.log.partition_log.segments[-1].end_offset
         yield "fetch offset of an empty response", requested.fetch_offset, log_end_offset
@@ -217,9 +219,9 @@ def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple
 
     As in `validateOffsetAndEpoch`, an empty log does not diverge, whatever the epoch is.
 
+    :param quorum: the leader; its log must begin at offset 0.
     :param fetch_offset: end offset of the follower's log.
     :param epoch: last epoch of the follower's log.
-    :param quorum: the leader; its log must begin at offset 0.
     """
     if fetch_offset == 0:
         return None
@@ -309,7 +311,11 @@ def _compare_replica(returned: Any, state: ReplicaState) -> Iterator[Comparison]
     if hasattr(returned, "last_fetch_timestamp"):
         fetched_ms = -1 if state.last_fetch is None else state.last_fetch.wall_ms
         actual = returned.last_fetch_timestamp, returned.last_caught_up_timestamp
-        yield f"replica {returned.replica_id}: times", actual, (fetched_ms, state.last_caught_up_wall_ms)
+        yield (
+            f"replica {returned.replica_id}: last_fetch_timestamp, last_caught_up_timestamp",
+            actual,
+            (fetched_ms, state.last_caught_up_wall_ms),
+        )
 
 
 _COMPARISONS: Final[dict[int, Callable[[Watched, Any, Any], Iterator[Comparison]]]] = {

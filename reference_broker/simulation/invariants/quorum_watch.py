@@ -1,16 +1,16 @@
-"""Connection of the quorum's invariants to the nodes of a cluster: their state changes, requests and responses.
+"""Connection of `QuorumInvariants` to the nodes of a cluster: their state changes, requests and responses.
 
 Three invariants are checked here:
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `quorum-remembers`    | a node's epoch, leader and vote are in its `quorum-state` file before the node sends them   |
-| `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as Follower if another leader is       |
-|                       | known, as Candidate if it had voted for itself, else as Unattached                          |
-|                       | (`QuorumState.initialize`). If its election timeout has expired already, it is Prospective. |
-|                       | A single voter is not checked                                                               |
-| `quorum-has-fetched`  | a follower whose high watermark has advanced knows that its leader has responded to a       |
-|                       | fetch, and grants no more pre-votes (KIP-996)                                               |
+| `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as Follower if it knows another        |
+|                       | leader, as Candidate if it had voted for itself, and otherwise as Unattached                |
+|                       | (`QuorumState.initialize`). If its election timeout expires at once, it is Prospective. A   |
+|                       | single voter is not checked                                                                 |
+| `quorum-has-fetched`  | when the high watermark of a follower has advanced, the follower knows that its leader has  |
+|                       | responded to a fetch. It then grants no pre-votes (KIP-996)                                 |
 """
 
 import json
@@ -34,7 +34,7 @@ from reference_broker.simulation.invariants.watch import Observer, Watch, Watche
 class QuorumWatch(Observer):
     """Observer that passes the changes and requests of each node to `QuorumInvariants`.
 
-    :param became_void: called at the first violation after a disk has lost content.
+    :param became_void: called instead of an error at the first violation after a disk has lost content.
     :ivar with_lost_content: nodes whose disk has lost content.
     """
 
@@ -54,7 +54,7 @@ class QuorumWatch(Observer):
         watch.subscribe(QuorumFetchRecorded, self._fetch_recorded)
 
     def on_content_lost(self, node_id: int) -> None:
-        """Note that a node's disk was wiped or damaged."""
+        """Record that the disk of a node was wiped or damaged."""
         self.with_lost_content.add(node_id)
         self.invariants.reset(node_id)
 
@@ -78,7 +78,7 @@ class QuorumWatch(Observer):
         _check_has_fetched(watched, watched.quorum)
 
     def check_everything(self, watched: Watched) -> None:
-        """Check the whole log of a node: once, at the end."""
+        """Check the whole log of a node. This is too slow for every event."""
         self._judge(lambda: self.invariants.check_whole_log(watched.node_id, watched.quorum))
 
     def _received(self, watched: Watched, event: QuorumRequestReceived) -> None:
@@ -98,6 +98,7 @@ class QuorumWatch(Observer):
         self._judge(lambda: self._progress.on_fetch(watched, event))
 
     def _judge(self, check: Callable[[], object]) -> None:
+        """Run a check. After a loss of content, its violation ends all checks, and is not raised."""
         if self._is_void:
             return
         try:
@@ -113,24 +114,24 @@ def _check_first_state(watched: Watched, quorum: KafkaRaftClient) -> None:
     """Compare the state of a node that has just started with the election that it has restored."""
     election, local_id = quorum.election, watched.node_id
     if len(quorum.voters.ids) == 1 or not quorum.voters.contains(quorum.local):
-        return  # a single voter is elected at once, and an observer drops a leader that does not respond
+        return  # a single voter is elected at once; an observer may have left the leader that it knew
     if election.leader_id == local_id:
         expected = QuorumRole.RESIGNED
     elif election.leader_id in quorum.voters.ids:
         expected = QuorumRole.FOLLOWER
     else:
         expected = QuorumRole.CANDIDATE if election.voted == quorum.local else QuorumRole.UNATTACHED
-    if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # its timeout may have expired at once
+    if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # the election timeout may have expired at once
         detail = f"node {local_id} starts as {quorum.state.role.value} with {election}, not as {expected.value}"
         raise InvariantViolation("quorum-starts-known", detail)
 
 
 def _check_has_fetched(watched: Watched, quorum: KafkaRaftClient) -> None:
-    """Check a follower whose high watermark has advanced since the last check, in the same state."""
+    """Check a follower whose high watermark has advanced since the last check, if its state is still the same."""
     state, high_watermark = quorum.state, quorum.high_watermark
     has_advanced = state is watched.quorum_state and high_watermark > watched.quorum_high_watermark
     if has_advanced and isinstance(state, Follower) and not state.has_fetched:
-        detail = f"node {watched.node_id} has fetched up to {high_watermark}, and may still grant pre-votes"
+        detail = f"node {watched.node_id} has fetched up to {high_watermark}, and has_fetched is false"
         raise InvariantViolation("quorum-has-fetched", detail)
 
 
@@ -142,5 +143,5 @@ def _check_remembered(watched: Watched, quorum: KafkaRaftClient) -> None:
     voted = election.voted or ReplicaKey(-1)
     expected = election.epoch, election.leader_id, voted.id, format_uuid(voted.directory_id or UUID(int=0))
     if actual != expected:
-        detail = f"node {watched.node_id} has epoch, leader and vote {expected}, and its file has {actual}"
+        detail = f"node {watched.node_id} has epoch, leader and vote {expected}, its quorum-state file {actual}"
         raise InvariantViolation("quorum-remembers", detail)

@@ -1,20 +1,20 @@
 """Effect of each metadata record on the image: the invariant `record-effect`.
 
-A record changes what it states, and nothing else:
+A record changes one entry of the image, and in this entry only the fields that the table lists:
 
-| record                            | metadata image after it                                                          |
+| record                            | entry of the image after the record                                              |
 |-----------------------------------|----------------------------------------------------------------------------------|
-| Partition, Register…, Topic       | has the fields of the record                                                     |
-| PartitionChange                   | has the fields that the record sets; the other fields are unchanged.             |
-|                                   | The partition epoch increases by one. The leader epoch increases by one if the   |
+| PartitionChange                   | has the fields that the record sets; the other fields are unchanged. The         |
+|                                   | partition epoch increases by one. The leader epoch increases by one if the       |
 |                                   | record has a leader, even if it is the present leader                            |
+| Partition, Register…, Topic       | has the fields of the record                                                     |
 | FenceBroker, UnfenceBroker        | only the broker's fenced state is changed                                        |
 | BrokerRegistrationChange          | only the broker's fenced state, controlled shutdown and directories are changed  |
-| Config, FeatureLevel, ProducerIds | has the value of the record; has no such entry if the value is null, or if the   |
-|                                   | level of a feature is 0. A FeatureLevel changes the level                        |
-| Remove…, Unregister…              | has no such entry                                                                |
+| Config, FeatureLevel, ProducerIds | has the value of the record. There is no entry if the value of a Config is null, |
+|                                   | or if the level of a FeatureLevel is 0. A FeatureLevel changes the level         |
+| RemoveTopic, UnregisterBroker     | there is no entry                                                                |
 
-The meaning of each field is specified again here, independently of the image that is checked.
+The meaning of each field is specified here independently of the code of the image.
 """
 
 from dataclasses import asdict, is_dataclass
@@ -42,8 +42,11 @@ _NULLABLE: Final = ("isr", "replicas", "removing_replicas", "adding_replicas", "
 
 
 def check_record_effect(record: MetadataRecord, before: object, now: object, offset: int) -> None:
-    """Compare the entry that a record has changed with the entry that is expected after it.
+    """Compare the entry that a record has changed with the expected entry.
 
+    :param before: the entry before the record; None if there was none.
+    :param now: the entry after the record; None if there is none.
+    :param offset: the offset of the record, for the message.
     :raises InvariantViolation: `record-effect`.
     """
     expected = _expected_entry(record, before)

@@ -1,15 +1,16 @@
-"""Invariants of a recovered log, by a replay of its batches (`LogLoader.recoverLog`, `LogSegment.recover`).
+"""Invariants of a recovered log, checked by a replay of its batches (`LogLoader.recoverLog`, `LogSegment.recover`).
 
 | name                      | what must hold                                                                          |
 |---------------------------|-----------------------------------------------------------------------------------------|
 | `recovered-producers`     | only the last batch of each producer is known, as in a producer snapshot                |
-| `recovered-epochs`        | the leader epochs are those of the batches, even if the epoch checkpoint has the epochs |
-|                           | of truncated batches                                                                    |
-| `recovered-index`         | the entries in the offset index of each recovered segment are those that appends of its |
-|                           | batches would write                                                                     |
-| `recovered-time-index`    | the same for the time index; its last entry has the largest timestamp                   |
+| `recovered-epochs`        | the leader epochs are those of the batches, even if the leader epoch checkpoint has     |
+|                           | epochs of truncated batches                                                             |
+| `recovered-index`         | the offset index of each recovered segment has the entries that appends of its batches  |
+|                           | would write                                                                             |
+| `recovered-time-index`    | the time index has the entries that these appends would write. Its last entry has the   |
+|                           | largest timestamp                                                                       |
 
-The replay reads the `.log` files and nothing else, header by header, and shares no code with the log.
+The replay reads only the `.log` files, header by header, and shares no code with the log.
 """
 
 import struct
@@ -30,7 +31,8 @@ def check_recovered(name: object, log: UnifiedLog, recovery_point: int, wall_ms:
     """Compare a log that was opened after a crash with the replay.
 
     :param name: the name of the replica, for the message.
-    :param recovery_point: the recovery point with which it was opened.
+    :param recovery_point: the recovery point with which the log was opened.
+    :param wall_ms: the wall-clock time of the node. Producers that have expired at this time are not compared.
     """
     replay = _Replay(name, log)
     replay.check_producers(wall_ms)
@@ -58,6 +60,7 @@ class _Replay:
             position += header.size_bytes
 
     def _headers(self) -> Iterator[BatchHeader]:
+        """Yield the headers of all batches that end at or above the log start."""
         for segment in self._log.segments:
             for _, header in self._batches(segment.base_offset):
                 if header.last_offset >= self._log.log_start_offset:
@@ -71,7 +74,9 @@ class _Replay:
         last = {header.producer_id: header for header in self._headers() if header.producer_id != NO_PRODUCER_ID}
         for producer_id, state in log.producers.states.items():
             if len(state.batches) > 1:
-                self._violated("recovered-producers", f"more than the last batch of {producer_id} is known: {state}")
+                self._violated(
+                    "recovered-producers", f"more than the last batch of producer {producer_id} is known: {state}"
+                )
         for producer_id, header in last.items():
             known = log.producers.get(producer_id)
             if wall_ms - header.max_timestamp_ms >= log.config.producer_id_expiration_ms:
@@ -84,10 +89,12 @@ class _Replay:
                 known.batches[-1].last_offset,
             )
             if found != expected:
-                self._violated("recovered-producers", f"producer {producer_id} is {known}, its last batch {header}")
+                self._violated(
+                    "recovered-producers", f"the state of producer {producer_id} is {known}, its last batch is {header}"
+                )
 
     def check_epochs(self) -> None:
-        """Compare the leader epochs. An empty log keeps the epoch in which its start offset was deleted."""
+        """Compare the leader epochs, unless the log is empty: it keeps the epoch of its last deleted record."""
         expected: list[tuple[int, int]] = []
         for header in self._headers():
             if not expected or header.leader_epoch > expected[-1][0]:

@@ -1,7 +1,8 @@
 """The invariant `rejects-truncation`: a node never truncates committed records of the quorum's log.
 
-No correct leader returns a diverging epoch below a follower's high watermark, so each run ends with such a response for
-each follower. The follower must reject it, and keep its log (`KafkaRaftClient.handleFetchResponse`).
+A correct leader never returns a diverging epoch below the high watermark of a follower. Therefore the check passes such
+a response to each follower at the end of a run. The follower must reject the response and keep its log
+(`KafkaRaftClient.handleFetchResponse`).
 """
 
 from reference_broker.core.quorum.messages import FetchResponse, OffsetAndEpoch
@@ -11,7 +12,12 @@ from reference_broker.simulation.invariants.watch import Watched
 
 
 def check_truncation_is_rejected(watched: Watched) -> None:
-    """Respond to the request that a follower has in flight. The node must not be used after that."""
+    """Pass a response with a diverging epoch to a follower that has a request in flight.
+
+    The node must not be used afterwards.
+
+    :raises InvariantViolation: `rejects-truncation`.
+    """
     quorum, state = watched.quorum, watched.quorum.state
     requests = quorum.request_manager.inflight_requests
     offset = quorum.high_watermark - 1
@@ -22,5 +28,5 @@ def check_truncation_is_rejected(watched: Watched) -> None:
     response = FetchResponse(state.leader_id, state.epoch, quorum.high_watermark, diverging=diverging)
     quorum.handle_response(request_id, response, now)
     if quorum.rejected_response is None or quorum.log.end_offset <= offset:
-        detail = f"node {watched.node_id} has the high watermark {offset + 1}, and accepts a truncation to {diverging}"
+        detail = f"node {watched.node_id} with high watermark {offset + 1} accepts a truncation to {diverging}"
         raise InvariantViolation("rejects-truncation", detail)

@@ -2,22 +2,27 @@
 
 | name                 | what must hold                                                                               |
 |----------------------|----------------------------------------------------------------------------------------------|
-| `opens-as-closed`    | the log opens with the same offsets, epochs, producers and segment files, also if almost all |
-|                      | its records were deleted (DeleteRecords)                                                     |
-| `recovery-verifies`  | a log that is opened as after a crash ends before a corrupt batch above the recovery point   |
-| those of `oracle`    | they also hold when the last batches are truncated, one after the other, when almost all     |
-|                      | records are then deleted, and when the next batch does not fit into the segment, because its |
-|                      | offset is too high                                                                           |
+| `opens-as-closed`    | the log opens with the same offsets, epochs, producers and segment files. This also holds if |
+|                      | almost all records were deleted before it was closed (DeleteRecords)                         |
+| `recovery-verifies`  | if a batch above the recovery point is corrupt, a log that is opened as after a crash ends   |
+|                      | before this batch                                                                            |
+| those of `oracle`    | they also hold when the last batches are truncated one after the other, when almost all      |
+|                      | records are deleted, and when a batch is appended whose offset is too high for the active    |
+|                      | segment                                                                                      |
 
-After a clean shutdown `LogLoader` trusts the segments, and the recovery point is the log end. It reads only the tail of
-the last segment, from the last entry of the offset index on. An index that is missing, or whose last entry contradicts
-its segment, must be rebuilt (`LogSegment.sanityCheck`), and must not cause the loss of a record. Indexes without a
-segment are deleted. Bytes after the last whole batch are truncated.
+After a clean shutdown, the recovery point is the log end. `LogLoader` trusts the segments, and reads only the tail of
+the last segment, from the last entry of the offset index on. An index must be rebuilt if it is missing, or if its last
+entry contradicts its segment (`LogSegment.sanityCheck`); no record may be lost. Indexes without a segment are deleted.
+Bytes after the last complete batch are truncated.
 
-When a node has shut down cleanly, each of its logs is opened in copies of its files: with unchanged files, with a
-last index entry (if there is one) whose position is no batch, with one whose offset is that of another batch, without
-one of the last indexes, without the leader epochs, with an index of no segment, with a part of a batch header at the
-end, and with a batch at the end that lacks its last byte. `damaged_indexes` has the checks of lookups.
+When a node has shut down cleanly, each of its logs is opened in copies of its files:
+- with unchanged files;
+- with a wrong position, or a wrong offset, in the last entry of the last offset index;
+- without the last offset index, without the last time index, or without the leader epochs;
+- with an offset index or a time index that has no segment;
+- with a part of a batch header at the end, or with a batch at the end that lacks its last byte.
+
+`damaged_indexes` checks lookups.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,11 +43,11 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
 _TRUNCATIONS = 4
-"""Number of batches that are truncated."""
+"""Number of times that the last batch is truncated."""
 _ENTRY_SIZE_BYTES = 8
 """Size of an entry of an offset index: relative offset and position."""
 _OFFSET_END, _POSITION_END = -5, -1
-"""Lowest byte of the relative offset and of the position in the last entry."""
+"""Lowest byte of the relative offset and of the position in the last entry, counted from the end of the index."""
 _NO_SEGMENT = 2**62
 """The base offset of no segment."""
 
@@ -59,7 +64,7 @@ class ReopeningInvariants(Observer):
 
 
 def check_closed(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Check a closed log in all ways of this module.
+    """Check a closed log with all checks of this module, and with those of `damaged_indexes`.
 
     :param wall_ms: the wall-clock time of the node.
     """
@@ -84,7 +89,7 @@ def check_reopening(name: str, disk: MemoryDisk, log: UnifiedLog) -> None:
         was, found = _content(log), _content(opened)
         if found != was:
             raise InvariantViolation(
-                "opens-as-closed", f"{name} was closed with {was}, and with {damage} opens {found}"
+                "opens-as-closed", f"{name} was closed with {was}, and is opened with {damage}: {found}"
             )
         if opened.recovery_point != opened.log_end_offset:
             detail = f"{name} is opened with {damage}, and its recovery point is {opened.recovery_point}"
@@ -95,9 +100,9 @@ def check_reopening(name: str, disk: MemoryDisk, log: UnifiedLog) -> None:
 
 
 def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Change a copy: truncate the last batches, delete records, open it again, and append a batch with a high offset.
+    """Truncate the last batches of a copy, delete records, open it again, and append a batch with a high offset.
 
-    All derived state is checked after each step.
+    All derived state is checked after each change.
 
     :param wall_ms: the wall-clock time of the node.
     :raises InvariantViolation: `opens-as-closed`, or an invariant of `oracle`.
@@ -128,7 +133,7 @@ def check_changes(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) ->
 
 
 def check_verification(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: int) -> None:
-    """Damage the last batch of a closed segment in a copy, and open the copy as after a crash.
+    """Damage the last batch in a copy, which is then in a closed segment, and open the copy as after a crash.
 
     :raises InvariantViolation: `recovery-verifies`.
     """
@@ -145,7 +150,7 @@ def check_verification(name: str, disk: MemoryDisk, log: UnifiedLog, wall_ms: in
         recovery_point=last.base_offset, log_start_offset=opened.log_start_offset,
     )  # fmt: skip
     if again.log_end_offset != last.base_offset:
-        detail = f"{name} ends at {again.log_end_offset}, and the batch at {last.base_offset} is corrupt"
+        detail = f"{name} ends at {again.log_end_offset} after recovery, and the batch at {last.base_offset} is corrupt"
         raise InvariantViolation("recovery-verifies", detail)
 
 
@@ -165,19 +170,22 @@ def _opened_again(log: UnifiedLog, wall_ms: int) -> UnifiedLog:
 
 
 def _check_producers(name: str, closed: UnifiedLog, opened: UnifiedLog) -> None:
-    """Compare the last batches of all producers. As in Kafka, an empty log has no producers when it is opened."""
+    """Compare the last batches of all producers, unless the log is empty: as in Kafka, it then has no producers."""
     was, found = (
         {producer_id: (state.epoch, state.batches[-1]) for producer_id, state in log.producers.states.items()}
         for log in (closed, opened)
     )
     if found != was and closed.log_end_offset > closed.log_start_offset:
-        raise InvariantViolation("opens-as-closed", f"{name} was closed with producers {was}, and opens with {found}")
+        raise InvariantViolation(
+            "opens-as-closed", f"{name} was closed with producers {was}, and is opened with {found}"
+        )
 
 
 def _append_high_offset(log: UnifiedLog, wall_ms: int) -> bool:
     """Append the first batch again, with an offset that the active segment cannot contain.
 
-    A follower may receive such a batch, because compaction leaves gaps. Return False if the active segment is empty.
+    A follower may receive such a batch, because compaction leaves gaps. Return False if the log or its
+    active segment is empty.
     """
     active = log.segments[-1]
     batch = log.read(log.log_start_offset, 1, log.log_end_offset)
@@ -191,7 +199,7 @@ def _append_high_offset(log: UnifiedLog, wall_ms: int) -> bool:
 
 
 def _content(log: UnifiedLog) -> tuple[object, ...]:
-    """Return start, end, size, the epochs that have records, and the segment files. `LogLoader` drops other epochs."""
+    """Return start, end, size in bytes, epochs with records (`LogLoader` drops others), and names of segment files."""
     end_offset = log.log_end_offset
     return (
         log.log_start_offset,
@@ -203,7 +211,7 @@ def _content(log: UnifiedLog) -> tuple[object, ...]:
 
 
 def _last_file(disk: MemoryDisk, directory: str, suffix: str) -> str:
-    """Return the path of a file of the last segment; an empty text if there is none."""
+    """Return the path of the last file with a suffix; an empty string if there is none."""
     paths = (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(suffix))
     return max(paths, default="")
 
@@ -214,23 +222,23 @@ def _last_offset_at(disk: MemoryDisk, directory: str, position: int) -> int:
     return BatchHeader.parse(records[position : position + HEADER_SIZE_BYTES]).last_offset
 
 
-def _damage_last_entry(disk: MemoryDisk, directory: str, place: int) -> bool:
+def _damage_last_entry(disk: MemoryDisk, directory: str, byte_index: int) -> bool:
     """Change a byte in the last entry of the last offset index. Return False if there is no entry."""
     path = _last_file(disk, directory, INDEX_SUFFIX)
     if not path or len(disk.files[path]) < _ENTRY_SIZE_BYTES:
         return False
-    disk.files[path][place] ^= 1
+    disk.files[path][byte_index] ^= 1
     return True
 
 
 def _delete_last_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
-    """Delete an index of the last segment."""
+    """Delete an index of the last segment. Return True."""
     disk.delete(_last_file(disk, directory, suffix))
     return True
 
 
 def _delete_epochs(disk: MemoryDisk, directory: str) -> bool:
-    """Delete the leader epochs. Return False if there is no file."""
+    """Delete the leader epoch checkpoint. Return False if there is none."""
     path = f"{directory}/{LEADER_EPOCH_FILE}"
     if not disk.exists(path):
         return False
@@ -239,13 +247,13 @@ def _delete_epochs(disk: MemoryDisk, directory: str) -> bool:
 
 
 def _add_index(disk: MemoryDisk, directory: str, suffix: str) -> bool:
-    """Add an index without a segment."""
+    """Add an index without a segment. Return True."""
     disk.append(f"{directory}/{_NO_SEGMENT:020d}{suffix}", b"")
     return True
 
 
 def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
-    """Append a part of a batch header to the last segment."""
+    """Append a part of a batch header to the last segment. Return True."""
     disk.append(_last_file(disk, directory, LOG_SUFFIX), bytes(HEADER_SIZE_BYTES - 1))
     return True
 
@@ -263,15 +271,15 @@ def _tear_batch(disk: MemoryDisk, directory: str) -> bool:
 _DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
     {
         "all its files": lambda *_: True,
-        "an index that names no batch": partial(_damage_last_entry, place=_POSITION_END),
-        "an index that names another batch": partial(_damage_last_entry, place=_OFFSET_END),
-        "no last index": partial(_delete_last_index, suffix=INDEX_SUFFIX),
+        "a wrong position in the last index entry": partial(_damage_last_entry, byte_index=_POSITION_END),
+        "a wrong offset in the last index entry": partial(_damage_last_entry, byte_index=_OFFSET_END),
+        "no last offset index": partial(_delete_last_index, suffix=INDEX_SUFFIX),
         "no last time index": partial(_delete_last_index, suffix=TIME_INDEX_SUFFIX),
         "no leader epochs": _delete_epochs,
-        "an index of no segment": partial(_add_index, suffix=INDEX_SUFFIX),
-        "a time index of no segment": partial(_add_index, suffix=TIME_INDEX_SUFFIX),
+        "an offset index without a segment": partial(_add_index, suffix=INDEX_SUFFIX),
+        "a time index without a segment": partial(_add_index, suffix=TIME_INDEX_SUFFIX),
         "a part of a header at the end": _tear_tail,
         "a part of a batch at the end": _tear_batch,
     }
 )
-"""Functions that damage the files of a closed log, by description. They return False if there is nothing to damage."""
+"""By description of the damage: the function that damages the files. It returns False if there is nothing to damage."""

@@ -1,13 +1,13 @@
 """Agreement of requests with the state of the node that sends them: the invariant `request-matches-state`.
 
 When a request is sent, each of its fields is compared with the state of the sender. The expected values are computed
-here, without the code that builds the message. This module has the requests between the nodes of the quorum, and
-`broker_requests` all others.
+here, without the code that builds the message. This module checks the requests between the nodes of the quorum;
+`broker_requests` checks all other requests.
 
 | request          | sent by             | what it must contain                                                     |
 |------------------|---------------------|--------------------------------------------------------------------------|
-| any              |                     | the cluster, the node and its directory; sent to the address of another  |
-|                  |                     | voter                                                                    |
+| any              |                     | the ids of the cluster, the node and its directory. The destination is   |
+|                  |                     | the address of another voter                                             |
 | Vote             | Prospective         | its epoch, the end of its log and the epoch of its last record           |
 |                  | (pre-vote),         |                                                                          |
 |                  | Candidate           |                                                                          |
@@ -17,8 +17,8 @@ here, without the code that builds the message. This module has the requests bet
 | Fetch            | any but a Leader    | its epoch, the end of its log, the epoch of its last record, its high    |
 |                  |                     | watermark. It is not sent while the node fetches a snapshot, or while    |
 |                  |                     | another Fetch or FetchSnapshot is in flight                              |
-| FetchSnapshot    | Follower with a     | the id of the snapshot, and as position the number of bytes that it has  |
-|                  | snapshot to fetch   | of the snapshot; no other fetch is in flight                             |
+| FetchSnapshot    | Follower with a     | the id of the snapshot. The position is the number of bytes that it has  |
+|                  | snapshot to fetch   | fetched. No other Fetch or FetchSnapshot is in flight                    |
 
 Source: KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166.
 """
@@ -50,10 +50,10 @@ def check_request(watched: Watched, event: RequestSent) -> None:
     channel, request = event.channel, event.body
     compare = (_QUORUM_COMPARISONS if channel.purpose == _RAFT else BROKER_COMPARISONS).get(request.__api_key__)
     if compare is None:
-        raise _violated(watched, channel, request, "a node never sends this")
+        raise _violated(watched, channel, request, "a node sends no such request")
     for field, actual, expected in compare(watched, channel, request):
         if actual != expected:
-            raise _violated(watched, channel, request, f"{field} is {actual!r}, where the node has {expected!r}")
+            raise _violated(watched, channel, request, f"{field} is {actual!r}, not {expected!r}")
 
 
 def _violated(watched: Watched, channel: Channel, body: Any, detail: str) -> InvariantViolation:
@@ -68,7 +68,7 @@ def _compare_address(watched: Watched, channel: Channel, request: Any) -> Iterat
     assert watched.node is not None
     yield "cluster_id", request.cluster_id, watched.node.runtime.identity.cluster_id
     voter = watched.node.layout.voters.get(channel.node_id)
-    yield "another voter", voter is not None and channel.node_id != watched.node_id, True
+    yield "whether the destination is another voter", voter is not None and channel.node_id != watched.node_id, True
     assert voter is not None
     yield "address", (channel.host, channel.port), (voter.host, voter.port)
 
@@ -76,7 +76,8 @@ def _compare_address(watched: Watched, channel: Channel, request: Any) -> Iterat
 def _compare_voter(watched: Watched, channel: Channel, request: Any, partition: Any) -> Iterator[Comparison]:
     assert watched.node is not None
     voter = watched.node.layout.voters.key_of(channel.node_id)
-    yield "voter_id", (request.voter_id, partition.voter_directory_id), (voter.id, voter.directory_id)
+    actual = request.voter_id, partition.voter_directory_id
+    yield "voter_id, voter_directory_id", actual, (voter.id, voter.directory_id)
 
 
 def _compare_vote(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
@@ -84,7 +85,7 @@ def _compare_vote(watched: Watched, channel: Channel, request: Any) -> Iterator[
     quorum, partition = watched.quorum, request.topics[0].partitions[0]
     yield from _compare_voter(watched, channel, request, partition)
     yield "pre_vote", partition.pre_vote, isinstance(quorum.state, Prospective)
-    yield "a nominee", isinstance(quorum.state, Prospective | Candidate), True
+    yield "whether the sender is Prospective or Candidate", isinstance(quorum.state, Prospective | Candidate), True
     yield "replica_id", partition.replica_id, watched.node_id
     yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
     yield "replica_epoch", partition.replica_epoch, quorum.state.epoch
@@ -96,7 +97,7 @@ def _compare_begin_quorum_epoch(watched: Watched, channel: Channel, request: Any
     yield from _compare_address(watched, channel, request)
     quorum, partition = watched.quorum, request.topics[0].partitions[0]
     yield from _compare_voter(watched, channel, request, partition)
-    yield "a leader", isinstance(quorum.state, Leader), True
+    yield "whether the sender is Leader", isinstance(quorum.state, Leader), True
     yield from _compare_own_epoch(watched, request, partition)
 
 
@@ -104,11 +105,11 @@ def _compare_end_quorum_epoch(watched: Watched, channel: Channel, request: Any) 
     assert watched.node is not None
     yield from _compare_address(watched, channel, request)
     quorum, partition = watched.quorum, request.topics[0].partitions[0]
-    yield "resigned", isinstance(quorum.state, Resigned), True
+    yield "whether the sender is Resigned", isinstance(quorum.state, Resigned), True
     yield from _compare_own_epoch(watched, request, partition)
     named = [(each.candidate_id, each.candidate_directory_id) for each in partition.preferred_candidates]
     voters = watched.node.layout.voters
-    if named:  # a restarted node does not know the fetch offsets of the others
+    if named:  # a restarted node does not know the fetch offsets of the other voters
         others = sorted(tuple(voters.key_of(voter_id)) for voter_id in voters.others(watched.node_id))
         yield "preferred_candidates", sorted(named), others
 
@@ -127,10 +128,10 @@ def _compare_fetch(watched: Watched, channel: Channel, request: Any) -> Iterator
     yield from _compare_address(watched, channel, request)
     quorum, partition = watched.quorum, request.topics[0].partitions[0]
     state = quorum.state
-    yield "fetches under way", _fetches_under_way(quorum), 1
-    yield "a leader's own fetch", isinstance(state, Leader), False
+    yield "number of fetches in flight", _fetches_under_way(quorum), 1
+    yield "whether the sender is Leader", isinstance(state, Leader), False
     if isinstance(state, Follower):
-        yield "fetches records during a snapshot", state.snapshot_id, None
+        yield "snapshot to fetch", state.snapshot_id, None
     replica = request.replica_state.replica_id, partition.replica_directory_id
     yield "replica_id, replica_directory_id", replica, (watched.node_id, _directory_id(watched))
     actual = (
@@ -146,15 +147,15 @@ def _compare_fetch(watched: Watched, channel: Channel, request: Any) -> Iterator
 def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) -> Iterator[Comparison]:
     yield from _compare_address(watched, channel, request)
     state, partition = watched.quorum.state, request.topics[0].partitions[0]
-    yield "fetches under way", _fetches_under_way(watched.quorum), 1
+    yield "number of fetches in flight", _fetches_under_way(watched.quorum), 1
     has_snapshot = isinstance(state, Follower) and state.snapshot_id is not None
-    yield "has a snapshot to fetch", has_snapshot, True
+    yield "whether there is a snapshot to fetch", has_snapshot, True
     assert isinstance(state, Follower)
     assert state.snapshot_id is not None
     yield "replica_id", request.replica_id, watched.node_id
     yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
     yield "current_leader_epoch", partition.current_leader_epoch, state.epoch
-    # The destination may be any voter: a follower without contact to its leader sends to any voter to find the leader.
+    # The destination may be any voter: a follower that has lost contact to its leader looks for the leader this way.
     actual = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
     yield "snapshot_id", actual, (state.snapshot_id.offset, state.snapshot_id.epoch)
     yield "position", partition.position, len(state.snapshot)

@@ -2,14 +2,14 @@
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `offset-response`   | ListOffsets returns the high watermark, the log start offset, or an offset in the first batch |
-|                     | with a record at or after a timestamp. Before a new leader has committed all records that it  |
-|                     | had at its election, it returns no latest offset (KIP-207). Other replicas always receive the |
-|                     | log end offset                                                                                |
+| `offset-response`   | ListOffsets returns the latest offset, the log start offset, or, for a timestamp, an offset   |
+|                     | in the first batch with a record at or after it. The latest offset is the log end offset for  |
+|                     | replicas and the high watermark for consumers. Until a new leader has committed all records   |
+|                     | that it had at its election, consumers receive no latest offset (KIP-207)                     |
 | `epoch-response`    | the end offset of an epoch is the end of its last batch, in responses to OffsetForLeaderEpoch |
 |                     | and in the diverging epoch of a Fetch response (KIP-101, KIP-279, KIP-595)                    |
 | `isr-response`      | with acks=all, NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
-|                     | `min.insync.replicas`. Only the current leader acknowledges, and only if its maximal ISR      |
+|                     | `min.insync.replicas`. Only the leader acknowledges, and only if its maximal ISR              |
 |                     | (`replication.isr`) is not below that number                                                  |
 | `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
 |                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
@@ -17,9 +17,9 @@
 | `delete-response`   | DeleteRecords returns no error only if the low watermark has reached the requested offset     |
 
 Most of these values depend on replicas that lag, on failovers and on logs of several segments. A response is compared
-only with the sender's own state, so the invariants also hold for a former leader that does not know its successor yet.
-Leader epochs, sequence numbers and the current leader in a response are specified by requirements (epochs, idempotence,
-leadership).
+only with the state of the sender. Therefore the invariants also hold for a former leader that does not know its
+successor yet. Leader epochs, sequence numbers and the current leader are not compared here: the requirements specify
+them (epochs, idempotence, leadership).
 """
 
 from bisect import bisect_left
@@ -57,7 +57,7 @@ def check_response(watched: Watched, event: ResponseSent) -> None:
     :raises InvariantViolation: an invariant of the table is violated.
     """
     request, response = event.request, event.body
-    is_for_broker = request.api_key in _TOPICS and not request.connection.is_controller  # else: `quorum_responses`
+    is_for_broker = request.api_key in _TOPICS and not request.connection.is_controller  # otherwise `quorum_responses`
     if not is_for_broker or watched.node is None or watched.node.broker is None:
         return
     for requested, returned, partition in _pairs(watched, request, response):
@@ -100,7 +100,7 @@ _INDEX: Final = {_LIST_OFFSETS: "partition_index", _DELETE_RECORDS: "partition_i
 
 
 def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
-    """Yield each partition that this broker has: its element of the request, that of the response, and the replica."""
+    """Yield each partition of which this broker has a replica: its element in request and response, and the replica."""
     assert watched.node is not None
     assert watched.node.broker is not None
     replicas, image = watched.node.broker.replicas, watched.node.metadata.image
@@ -129,28 +129,28 @@ def _violated(name: str, partition: Partition, detail: str) -> InvariantViolatio
 
 def _check_isr(broker: Broker, body: Any, returned: Any, partition: Partition) -> None:
     is_accepted = returned.error_code is ErrorCode.none and body.acks == _ACKS_ALL
-    # One of several partitions may have completed while the broker still led it.
+    # With several partitions, one of them may have completed while the broker was its leader.
     is_single = sum(len(topic.partition_data) for topic in body.topic_data) == 1
     if is_accepted and is_single and not partition.is_leader:
-        raise _violated("isr-response", partition, "acknowledged under acks=all by a broker that does not lead")
+        raise _violated("isr-response", partition, "acks=all is acknowledged by a broker that is not the leader")
     if not partition.is_leader or not (is_accepted or returned.error_code in _TOO_FEW):
         return
-    demanded = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
-    demanded = min(demanded, len(partition.replicas))
+    required = broker.replicas.configuration(partition.topic).integer("min.insync.replicas")
+    required = min(required, len(partition.replicas))
     state = partition.isr
-    if len(state.maximal) < demanded if is_accepted else len(state.isr) >= demanded:
-        members = f"{sorted(state.isr)}, at most {sorted(state.maximal)}"
-        raise _violated("isr-response", partition, f"{returned.error_code.name} with the ISR {members}, for {demanded}")
+    if len(state.maximal) < required if is_accepted else len(state.isr) >= required:
+        members = f"ISR {sorted(state.isr)} and maximal ISR {sorted(state.maximal)}, {required} are required"
+        raise _violated("isr-response", partition, f"{returned.error_code.name} with {members}")
 
 
 def _end_offset(request: Request, partition: Partition) -> int:
-    """Return the end of what ListOffsets returns: the high watermark for consumers, the log end for all others."""
+    """Return the latest offset for a ListOffsets request: the high watermark for a consumer, otherwise the log end."""
     return partition.high_watermark if request.body.replica_id == _CONSUMER else partition.log.log_end_offset
 
 
 def _check_end(request: Request, requested: Any, returned: Any, partition: Partition) -> None:
     if requested.timestamp == _EARLIEST and returned.offset != partition.log_start_offset:
-        detail = f"the log start is returned as {returned.offset}, and is {partition.log_start_offset}"
+        detail = f"the log start offset is returned as {returned.offset}, and is {partition.log_start_offset}"
         raise _violated("offset-response", partition, detail)
     if requested.timestamp != _LATEST:
         return
@@ -158,24 +158,27 @@ def _check_end(request: Request, requested: Any, returned: Any, partition: Parti
     epoch = getattr(returned, "leader_epoch", partition.leader_epoch)
     if returned.offset != end_offset or epoch != partition.leader_epoch:
         actual, expected = (returned.offset, epoch), (end_offset, partition.leader_epoch)
-        raise _violated("offset-response", partition, f"end and epoch are returned as {actual}, and are {expected}")
+        raise _violated(
+            "offset-response", partition, f"latest offset and epoch are returned as {actual}, and are {expected}"
+        )
     if request.body.replica_id == _CONSUMER and returned.offset < partition.epoch_start_offset:
-        detail = f"the end is returned as {returned.offset}, before the epoch begins at {partition.epoch_start_offset}"
+        detail = f"{returned.offset} is returned as latest; the epoch begins at {partition.epoch_start_offset}"
         raise _violated("offset-response", partition, detail)
 
 
 def _check_unavailable(request: Request, returned: Any, partition: Partition) -> None:
     is_behind = partition.epoch_start_offset > partition.high_watermark
     if request.body.replica_id != _CONSUMER or not is_behind:
-        detail = f"{returned.error_code.name} is returned to {request.body.replica_id}, with the high watermark at"
-        ends = f"{partition.high_watermark} in an epoch that begins at {partition.epoch_start_offset}"
-        raise _violated("offset-response", partition, f"{detail} {ends}")
+        detail = f"{returned.error_code.name} is returned to replica id {request.body.replica_id}"
+        ends = f"the high watermark is {partition.high_watermark}, the epoch begins at {partition.epoch_start_offset}"
+        raise _violated("offset-response", partition, f"{detail}; {ends}")
 
 
 def _check_time(timestamp_ms: int, offset: int, end_offset: int, partition: Partition, mirror: LogMirror) -> None:
-    """Check the offset of a timestamp: it is in the first batch below an end with a record at or after that time.
+    """Check that the offset of a timestamp is in the first batch with a record at or after this time.
 
-    If the log start offset is inside that batch, the record may be below the log start, and any result is permitted.
+    If there is no such batch below `end_offset`, no offset is returned. If the log start offset is inside the batch,
+    the record may be below the log start, and any result is permitted.
     """
     first = None
     for header in mirror.headers_backwards(partition.log):
@@ -188,11 +191,13 @@ def _check_time(timestamp_ms: int, offset: int, end_offset: int, partition: Part
     else:
         is_valid = first.base_offset <= offset <= first.last_offset or first.base_offset < partition.log_start_offset
     if not is_valid:
-        raise _violated("offset-response", partition, f"{timestamp_ms} ms is returned at {offset}, and is in {first}")
+        raise _violated(
+            "offset-response", partition, f"offset {offset} is returned for {timestamp_ms} ms, and the batch is {first}"
+        )
 
 
 def _record_caught_up(request: Request, requested: Any, returned: Any, replica: Replica, partition: Partition) -> None:
-    """Record when a follower has caught up: it fetches from the log end, and its log does not diverge."""
+    """Record the time of the fetch if the follower is caught up: it fetches from the log end without divergence."""
     state = getattr(request.body, "replica_state", None)
     if state is None or requested.fetch_offset != partition.log.log_end_offset or returned.diverging_epoch.epoch >= 0:
         return
@@ -203,7 +208,7 @@ def _record_caught_up(request: Request, requested: Any, returned: Any, replica: 
 
 
 def _check_backoff(watched: Watched, request: Request, requested: Any, error: ErrorCode, replica: Replica) -> None:
-    """Check the time between the last rejected fetches. A few may be closer together if the metadata has changed."""
+    """Check the time in which the last fetches were rejected. A few may follow each other when the metadata changes."""
     state = getattr(request.body, "replica_state", None)
     if state is None or state.replica_id < 0 or error is ErrorCode.offset_out_of_range:
         return
@@ -213,29 +218,34 @@ def _check_backoff(watched: Watched, request: Request, requested: Any, error: Er
     del times[:-_TOO_MANY_REJECTIONS]
     backoff_ms = watched.node.runtime.configuration.integer("replica.fetch.backoff.ms")
     if len(times) == _TOO_MANY_REJECTIONS and times[-1] - times[0] < backoff_ms:
-        detail = f"{replica}: {state.replica_id} is rejected with {error.name} at {times}"
+        detail = f"{replica}: fetches of {state.replica_id} are rejected at {times} ms, the last with {error.name}"
         raise InvariantViolation("backs-off", detail)
 
 
 def _check_epoch_end(partition: Partition, mirror: LogMirror, requested: int, epoch: int, end_offset: int) -> None:
-    """Check the end offset of an epoch. The broker knows no epochs below its log start offset."""
+    """Check the returned epoch, the largest up to the requested one, and its end offset.
+
+    The broker knows no epochs below its log start offset.
+    """
     batches = mirror.batches[bisect_left(mirror.batches, partition.log_start_offset, key=_last_offset) :]
     if end_offset < 0:
         if batches and batches[0].epoch <= requested <= batches[-1].epoch:
-            raise _violated("epoch-response", partition, f"no end of epoch {requested}, which the log has")
+            raise _violated(
+                "epoch-response", partition, f"no end offset is returned for epoch {requested}, which the log has"
+            )
         return
     number = bisect_left(batches, end_offset, key=_base_offset)
-    before, behind = batches[number - 1] if number else None, batches[number] if number < len(batches) else None
+    before, after = batches[number - 1] if number else None, batches[number] if number < len(batches) else None
     is_wrong = (before is not None and not before.epoch <= epoch <= requested) or (
-        behind is not None and behind.epoch <= requested
+        after is not None and after.epoch <= requested
     )
     if is_wrong:
-        detail = f"up to epoch {requested} epoch {epoch} ends at {end_offset}, where {before} and {behind} meet"
+        detail = f"epoch {epoch} up to {requested} is returned with end {end_offset}, between {before} and {after}"
         raise _violated("epoch-response", partition, detail)
 
 
 def _check_divergence(requested: Any, returned: Any, partition: Partition, mirror: LogMirror) -> None:
-    """Check the diverging epoch of a response; without one, the logs must agree around the fetch offset."""
+    """Check the diverging epoch of a response. If there is none, the epochs around the fetch offset must agree."""
     epoch = getattr(requested, "last_fetched_epoch", -1)
     if epoch < 0:
         return
@@ -243,17 +253,17 @@ def _check_divergence(requested: Any, returned: Any, partition: Partition, mirro
         diverging = returned.diverging_epoch
         _check_epoch_end(partition, mirror, epoch, diverging.epoch, diverging.end_offset)
         return
-    before, at = mirror.before(requested.fetch_offset), mirror.holding(requested.fetch_offset)
+    before, after = mirror.before(requested.fetch_offset), mirror.holding(requested.fetch_offset)
     if before is not None and before.last_offset < partition.log_start_offset:
         before = None
-    if (before is not None and before.epoch > epoch) or (at is not None and at.epoch < epoch):
-        detail = f"no divergence of epoch {epoch} below {requested.fetch_offset}, between {before} and {at}"
+    if (before is not None and before.epoch > epoch) or (after is not None and after.epoch < epoch):
+        detail = f"no divergence of epoch {epoch} at {requested.fetch_offset}, between {before} and {after}"
         raise _violated("epoch-response", partition, detail)
 
 
 def _check_low_watermark(requested: Any, returned: Any, partition: Partition) -> None:
     if returned.low_watermark < max(requested.offset, 0):
-        detail = f"records below {requested.offset} are deleted, with the low watermark {returned.low_watermark}"
+        detail = f"no error for offset {requested.offset}, with the low watermark {returned.low_watermark}"
         raise _violated("delete-response", partition, detail)
 
 

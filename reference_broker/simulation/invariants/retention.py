@@ -2,12 +2,12 @@
 
 | name               | what must hold                                                                                 |
 |--------------------|------------------------------------------------------------------------------------------------|
-| `kept-long-enough` | a segment above the log start offset is deleted only under the policy `delete`, and only if    |
-|                    | the rest of the log has at least `retention.bytes`, or if the segment's largest timestamp is   |
+| `kept-long-enough` | a segment above the log start offset is deleted only under the policy `delete`. The rest of    |
+|                    | the log must have at least `retention.bytes`, or the largest timestamp of the segment must be  |
 |                    | older than `retention.ms`                                                                      |
 
-Other deletions, by DeleteRecords or by the leader, advance the log start offset before the segments are deleted. The
-configuration at the time of the deletion applies.
+DeleteRecords, and a higher log start offset of the leader, advance the log start offset before segments are deleted.
+Therefore these deletions are not checked. The configuration at the time of the deletion applies.
 """
 
 from itertools import groupby
@@ -24,13 +24,13 @@ class RetentionInvariants(Observer):
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check deleted segments, except those that a truncation has removed."""
-        gone = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
+        deleted = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
         assert replica.partition is not None
-        if not gone or before.log.removed or replica.start_offset > before.end_offset:
+        if not deleted or before.log.removed or replica.start_offset > before.end_offset:
             return
         config, wall_ms = replica.partition.log.config, watched.machine.now.wall_ms
-        left_bytes = sum(batch.size_bytes for batch in (*gone, *replica.log.batches))
-        for segment, batches in groupby(gone, key=attrgetter("segment")):
+        left_bytes = sum(batch.size_bytes for batch in (*deleted, *replica.log.batches))
+        for segment, batches in groupby(deleted, key=attrgetter("segment")):
             own: list[Batch] = list(batches)
             latest_ms = max(batch.max_timestamp_ms for batch in own)
             left_bytes -= sum(batch.size_bytes for batch in own)

@@ -1,12 +1,12 @@
-"""Segments of a log after an append.
+"""Roll of segments before an append.
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `segments-rolled` | a segment to which a batch is appended has at most `segment.bytes` with this batch. Its first   |
-|                   | batch is at most `segment.ms` older than this batch (by record timestamps), and its indexes are |
-|                   | within `segment.index.bytes`. The first batch of a segment is not checked                       |
+| `segments-rolled` | a batch is appended to a segment only under three conditions: with the batch, the segment has   |
+|                   | at most `segment.bytes`; its first batch is at most `segment.ms` older, by record timestamps;   |
+|                   | its indexes are within `segment.index.bytes`. The first batch of a segment is not checked       |
 
-The configuration at the time of the append applies, as in Kafka's `LogSegment.shouldRoll`.
+The configuration at the time of the append applies (`LogSegment.shouldRoll`).
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _segment = attrgetter("segment")
 _ENTRY_BYTES, _TIME_BYTES = 8, 12
-"""Size of an entry of an offset index and of a time index. A time index always keeps room for one more entry."""
+"""Size of an entry of an offset index and of a time index. A time index always has room for one more entry."""
 
 
 class RollingInvariants(Observer):
@@ -34,12 +34,14 @@ class RollingInvariants(Observer):
             return
         config, batches = log.config, replica.log.batches
         first_ms = batches[bisect_left(batches, batch.segment, key=_segment)].max_timestamp_ms
-        has_no_room = {
+        reasons = {
             "is too large": batch.position + batch.size_bytes > config.segment_bytes,
             "is too old": 0 <= first_ms < batch.max_timestamp_ms - config.segment_ms,
             "has a full index": len(active.offset_index) > max(config.segment_index_bytes // _ENTRY_BYTES, 1),
             "has a full time index": len(active.time_index) >= max(config.segment_index_bytes // _TIME_BYTES, 2),
         }
-        for reason, is_full in has_no_room.items():
+        for reason, is_full in reasons.items():
             if is_full:
-                raise InvariantViolation("segments-rolled", f"{replica}: the segment of {batch} {reason}, by {config}")
+                raise InvariantViolation(
+                    "segments-rolled", f"{replica}: the segment of {batch} {reason}, with {config}"
+                )

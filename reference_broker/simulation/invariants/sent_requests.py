@@ -1,13 +1,15 @@
-"""Order of the requests that a node sends: back-off, repetitions, and the fetchers of busy partitions.
+"""Order of the requests that a node sends: backoff, repeated proposals, and fetches of busy partitions.
 
-| name                 | what must hold                                                                               |
-|----------------------|----------------------------------------------------------------------------------------------|
-| `backs-off-from-peer`| after a lost request to a voter, a node sends no request to it for                           |
-|                      | `controller.quorum.retry.backoff.ms`, unless its state has changed (`RequestManager`)        |
-| `proposal-is-new`    | a broker sends no proposal of an ISR when it has received the result of such a proposal. One |
-|                      | may follow that replaced it meanwhile, and is based on the same epochs                       |
-| `fetches-again`      | when a follower has received records of a partition, it requests the next ones in the same   |
-|                      | event. The request is one of the busy fetcher, unless that has a request in flight           |
+| name                  | what must hold                                                                              |
+|-----------------------|---------------------------------------------------------------------------------------------|
+| `backs-off-from-peer` | after the loss of a request to a voter, a node sends no request to this voter for           |
+|                       | `controller.quorum.retry.backoff.ms`, unless the node's state has changed                   |
+|                       | (`RequestManager`)                                                                          |
+| `proposal-is-new`     | after the final result of a proposal of an ISR, a broker sends no proposal with the same    |
+|                       | leader epoch and partition epoch, except one that has replaced the first proposal before    |
+|                       | the result                                                                                  |
+| `fetches-again`       | when a follower has received records of a partition, it sends the next fetch in the same    |
+|                       | event. The busy fetcher sends it, unless that fetcher has a request in flight               |
 """
 
 from collections import Counter
@@ -27,23 +29,25 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 _FETCH, _ALTER_PARTITION = 1, 56
 _RAFT = "raft"
 _DECIDED = (ErrorCode.none, ErrorCode.invalid_update_version)
-"""Errors of a proposal that is not repeated. After another one, such as INELIGIBLE_REPLICA, it may be."""
+"""Final results of a proposal. After another error, such as INELIGIBLE_REPLICA, it may be sent again."""
 _RESULTS_MAX = 2
-"""Results of a proposal and of the one that replaced it."""
+"""Maximum number of final results: that of a proposal, and that of the proposal that has replaced it."""
 _Key = tuple[UUID, int]
+"""Topic id and partition index."""
 _Epochs = tuple[int, int]
+"""Leader epoch and partition epoch."""
 
 
 @dataclass(slots=True)
 class _Sent:
     """Requests of one node since its start.
 
-    :ivar in_flight: by correlation id of a request to a voter: the state in which it was sent, and the time.
-    :ivar lost: by voter: the state and the time of the last loss of a request.
-    :ivar proposed: by partition: leader epoch and partition epoch of the last proposal.
-    :ivar results: by partition and epochs of its proposals: the number of final results.
-    :ivar received: by partition whose records were received but not requested since: the time, and whether the busy
-        fetcher must request the next ones.
+    :ivar in_flight: by correlation id of a request to a voter: the state and the time in which it was sent.
+    :ivar lost: by voter: the state and the time in which the last request was lost.
+    :ivar proposed: by partition: the epochs of the last proposal.
+    :ivar results: by partition and epochs of proposals: the number of final results.
+    :ivar received: by partition that has received records, until its next fetch: the time, and whether the busy fetcher
+        must send this fetch.
     """
 
     in_flight: dict[int, tuple[State, int]] = field(default_factory=dict)
@@ -60,7 +64,7 @@ class SentRequestInvariants(Observer):
         self._nodes: dict[int, _Sent] = {}
 
     def started(self, watched: Watched) -> None:
-        """Drop what is known about the last run of a node."""
+        """Drop the requests of the previous run of a node."""
         self._nodes[watched.node_id] = _Sent()
 
     def on_request(self, watched: Watched, event: RequestSent) -> None:
@@ -70,7 +74,7 @@ class SentRequestInvariants(Observer):
             state, lost_ms = sent.lost.get(event.channel.node_id, (None, 0))
             if state is watched.quorum.state and now_ms - lost_ms < watched.quorum.config.retry_backoff_ms:
                 detail = f"node {watched.node_id} sends a request to node {event.channel.node_id}"
-                raise InvariantViolation("backs-off-from-peer", f"{detail} {now_ms - lost_ms} ms after a lost one")
+                raise InvariantViolation("backs-off-from-peer", f"{detail} {now_ms - lost_ms} ms after a lost request")
             sent.in_flight[event.correlation_id] = watched.quorum.state, now_ms
         elif event.body.__api_key__ == _ALTER_PARTITION:
             _check_proposals(watched, sent, event.body)
@@ -78,7 +82,7 @@ class SentRequestInvariants(Observer):
             _check_fetcher(watched, sent, event)
 
     def on_completion(self, watched: Watched, event: RequestCompleted) -> None:
-        """Note a lost request to a voter, and the results of proposals."""
+        """Record a lost request to a voter, and the final results of proposals."""
         sent, now_ms, response = self._nodes[watched.node_id], watched.machine.now.monotonic_ms, event.response
         state, sent_ms = sent.in_flight.pop(event.correlation_id, (None, 0))
         is_timeout = now_ms - sent_ms >= watched.quorum.config.request_timeout_ms
@@ -91,7 +95,7 @@ class SentRequestInvariants(Observer):
                 sent.results.update((key, sent.proposed.get(key)) for key in keys)
 
     def on_records(self, watched: Watched, event: FetchResponseProcessed) -> None:
-        """Note the partitions whose records a follower has appended."""
+        """Record the partitions whose records a follower has appended."""
         assert watched.node is not None
         received, now_ms = self._nodes[watched.node_id].received, watched.machine.now.monotonic_ms
         in_flight = {(to.node_id, to.purpose) for to, _, _ in watched.node.runtime.channels.deadlines()}
@@ -102,10 +106,12 @@ class SentRequestInvariants(Observer):
                 received[partition.topic_id, partition.index] = now_ms, is_free
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """Check that a follower has requested the records after those that it has received in this event."""
+        """Check that a follower that has received records in this event has sent its next fetch."""
         received_ms, _ = self._nodes[watched.node_id].received.pop(replica.key, (-1, False))
         if received_ms == watched.machine.now.monotonic_ms:
-            raise InvariantViolation("fetches-again", f"{replica}: there is no next request after {received_ms} ms")
+            raise InvariantViolation(
+                "fetches-again", f"{replica}: no fetch follows the records that were received at {received_ms} ms"
+            )
 
 
 def _check_proposals(watched: Watched, sent: _Sent, request: Any) -> None:
@@ -124,5 +130,5 @@ def _check_fetcher(watched: Watched, sent: _Sent, event: RequestSent) -> None:
         for partition in topic.partitions:
             _, is_free = sent.received.pop((topic.topic_id, partition.partition), (0, False))
             if is_free and event.channel.purpose != FetcherKind.BUSY.value:
-                detail = f"node {watched.node_id} received records of {topic.topic_id}-{partition.partition}"
-                raise InvariantViolation("fetches-again", f"{detail}, and uses fetcher {event.channel.purpose}")
+                detail = f"node {watched.node_id} has received records of {topic.topic_id}-{partition.partition}"
+                raise InvariantViolation("fetches-again", f"{detail}, and fetches with {event.channel.purpose}")

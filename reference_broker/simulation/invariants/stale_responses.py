@@ -4,8 +4,8 @@ Between a request and its response, the leader epoch, the fetcher or the log end
 is then stale for this partition. `AbstractFetcherThread.processFetchRequest` uses a response only for partitions whose
 fetch offset and leader epoch are still those of the request.
 
-Stale responses are rare in a run, so the check uses each response once more. When the fetcher has processed a response,
-the log ends of some partitions have changed, and the same response is stale for these partitions. `usable_partitions`
+Stale responses are rare in a run. Therefore each response is checked a second time, after the fetcher has processed it.
+The log ends of some partitions have then changed, and the response is stale for these partitions: `usable_partitions`
 must not return them.
 """
 
@@ -21,9 +21,9 @@ def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> No
     for state, _ in event.fetcher.usable_partitions(event.requested, event.response):
         if _is_stale(event.fetcher, state, offsets[state]):
             partition = f"{state.partition.topic}-{state.partition.index}"
-            detail = f"fetch from {offsets[state]} in epoch {state.leader_epoch}, the log ends at"
+            detail = f"a fetch from {offsets[state]} in epoch {state.leader_epoch} would be used; the log ends at"
             end = f"{state.partition.log.log_end_offset} in epoch {state.partition.leader_epoch}"
-            raise InvariantViolation("stale-response", f"{partition}, {detail} {end}")
+            raise InvariantViolation("stale-response", f"{partition}: {detail} {end}")
 
 
 def _is_stale(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int) -> bool:

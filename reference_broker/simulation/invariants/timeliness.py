@@ -2,9 +2,9 @@
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `laggard-leaves-isr`  | if a member of the ISR has not been caught up for `replica.lag.time.max.ms`, the leader     |
-|                       | proposes to remove it within half of that time, the period of its check. After each         |
-|                       | proposal of an ISR, this period begins again                                                |
+| `laggard-leaves-isr`  | if a member of the ISR lacks records and was not caught up for `replica.lag.time.max.ms`,   |
+|                       | the leader proposes to remove it within half of that time, which is the period of its       |
+|                       | check. The period begins again after each proposal of an ISR                                |
 | `leaves-isr-lagging`  | a leader proposes to remove a follower from the ISR only if the follower lacks records and  |
 |                       | was not caught up within `replica.lag.time.max.ms`. When a leader epoch begins, all members |
 |                       | of the ISR count as caught up                                                               |
@@ -15,9 +15,9 @@
 | `flush-is-due`        | if no batch is appended or removed, records become durable only if `flush.ms` has passed    |
 |                       | since the last such flush, or since the log was opened                                      |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
-|                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
+|                       | do not fetch, and sends BeginQuorumEpoch to these voters (`LeaderState`)                    |
 | `unclean-at-once`     | when `unclean.leader.election.enable` is changed, the active controller elects a leader of  |
-|                       | each partition that has none, if an unclean election is permitted and possible              |
+|                       | each partition without one, if an unclean election is permitted and possible                |
 | `election-timeout`    | a node that becomes Prospective, Candidate or Resigned waits at least                       |
 |                       | `controller.quorum.election.timeout.ms`, and less than twice that                           |
 |                       | (`QuorumState.randomElectionTimeoutMs`)                                                     |
@@ -25,8 +25,8 @@
 |                       | `controller.quorum.election.timeout.ms` for another leader (`ResignedState`)                |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
-| `shutdown-in-time`    | a controlled shutdown waits at most 1.5 s without contact to a majority of the voters, and  |
-|                       | it is not given up before that                                                              |
+| `shutdown-in-time`    | without contact to a majority of the voters, a controlled shutdown is given up after 1.5 s, |
+|                       | and not before                                                                              |
 
 If a node was paused or waited for a slow disk, each of its deadlines starts again when the node continues.
 """
@@ -51,54 +51,56 @@ from reference_broker.simulation.invariants.watch import ALL_AT_ONCE_MAX, Before
 
 _HEARTBEAT = 63
 _SLACK_MS = 2_500
-"""Added to each bound: checks are a second apart, and messages between nodes take time."""
+"""Added to each bound of `_is_over`: checks are up to a second apart, and messages between nodes take time."""
 _TIMER_SLACK_MS = 200
-"""Added to a bound that is checked against the clock of the node's own timers, while its disk is not slow."""
+"""Added to a bound on the clock of the node's own timers, which is checked only while its disk is not slow."""
 _NO_QUORUM_MAX_MS = 1_500
+"""Time without contact to a majority after which a controlled shutdown is given up."""
 _JUST_OPENED = -1
 """The partition epoch before the first check of a log after it was opened."""
 _DRIFT_MAX = 1.3
-"""Factor for the slowest clock."""
+"""Factor on each bound of `_is_over`, for the slowest clock."""
 
 
 class TimelinessInvariants(Observer):
     """Observer that checks the deadlines.
 
-    A node is checked only after its own events. As long as they occur, its quorum, ISR, flushes and sessions are
-    checked at least once a second.
+    A node is checked only after its own events. While it has events, its deadlines are checked at least once a second.
+    Times are those of the scheduler, unless the text of the attribute names another clock.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._active_since_ms: dict[int, tuple[int, int]] = {}
-        """By active controller: its epoch, and the time at which the epoch was first observed."""
+        """By active controller: its epoch, and the time at which it was first observed in this epoch."""
         self._down_since_ms: dict[int, int] = {}
+        """By node that is down: the time of its end."""
         self._heartbeat_ms: dict[int, int] = {}
         """By broker: the time of the last response to a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
+        """By replica with unflushed records: the time at which the oldest one was observed."""
         self._flushed_ms: dict[Replica, int] = {}
-        """The monotonic time at which a replica was opened, or last flushed without a change of its log."""
+        """By replica: the time at which it was opened, or last flushed without a change of its log. Monotonic clock."""
         self._quorum_ms: dict[int, int] = {}
-        """By broker in controlled shutdown: the time of its last contact to a majority, at least that of its begin."""
+        """By broker in controlled shutdown: the time of its last contact to a majority, or of the begin if later."""
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
-        """By leader replica and member of the ISR: the time since which the member lacks records.
+        """By leader replica and member of the ISR: since when the member lacks records, by the leader's clock.
 
-        It is a time of the leader's clock. A member whose log has the same end as the leader's is not behind, even if
-        it has not fetched for a long time.
+        A member whose log ends where the leader's log ends lacks no records, even if it has not fetched for long.
         """
         self._proposed_ms: dict[Replica, int] = {}
-        """By leader replica: the time of its last proposal of an ISR, by its own clock."""
+        """By leader replica: the time of its last proposal of an ISR, by its monotonic clock."""
         self._shrinking: dict[Replica, IsrState] = {}
         """By leader replica: its last proposal to shrink the ISR."""
         self._unclean_changed: set[int] = set()
-        """Controllers that have changed whether unclean elections are enabled, in their current event."""
+        """Controllers that have changed `unclean.leader.election.enable` since their last check."""
 
     def started(self, watched: Watched) -> None:
-        """Note that a node is no longer down."""
+        """Record that a node is no longer down."""
         self._down_since_ms.pop(watched.node_id, None)
 
     def ended(self, watched: Watched) -> None:
-        """Note that a node is down, and check that it has not given up its controlled shutdown too early."""
+        """Record that a node is down, and check that it has not given up its controlled shutdown too early."""
         if watched.machine.ended_by == "stop" and watched.node is not None:
             _check_contact(watched, watched.node)
         self._active_since_ms.pop(watched.node_id, None)
@@ -107,17 +109,17 @@ class TimelinessInvariants(Observer):
         self._down_since_ms.setdefault(watched.node_id, self._cluster.scheduler.now_ms)
 
     def on_response(self, _watched: Watched, event: ResponseSent) -> None:
-        """Note the time of the response to a heartbeat."""
+        """Record the time of the response to a heartbeat."""
         if event.request.api_key == _HEARTBEAT:
             self._heartbeat_ms[event.request.body.broker_id] = self._cluster.scheduler.now_ms
 
     def on_decision(self, watched: Watched, event: RequestDecided) -> None:
-        """Note a change of `unclean.leader.election.enable`."""
+        """Record a change of `unclean.leader.election.enable`."""
         if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in event.records):
             self._unclean_changed.add(watched.node_id)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """Note proposals and unflushed records, and check a proposal to shrink the ISR."""
+        """Record proposals and unflushed records, and check proposals to shrink the ISR and flushes."""
         if replica.isr is not None and replica.isr.is_pending:
             self._proposed_ms[replica] = watched.machine.now.monotonic_ms
         if (replica.leader_epoch, replica.partition_epoch) != (before.leader_epoch, before.partition_epoch):
@@ -135,7 +137,7 @@ class TimelinessInvariants(Observer):
             self._unflushed_since_ms.setdefault(replica, self._cluster.scheduler.now_ms)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Drop the time since which a replica has unflushed records: its flush period begins again."""
+        """Drop the time since which a replica has unflushed records: its flush period begins again with the opening."""
         self._unflushed_since_ms.pop(replica, None)
         self._flushed_ms[replica] = watched.machine.now.monotonic_ms
 
@@ -164,7 +166,7 @@ class TimelinessInvariants(Observer):
         _check_election_timeout(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
-        """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
+        """Whether more time than a bound has passed since a time, or since the node last continued after a pause.
 
         Both times are those of the scheduler. The bound is extended for the slowest clock, and by `_SLACK_MS`.
         """
@@ -196,7 +198,7 @@ class TimelinessInvariants(Observer):
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
     def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
-        """Check a new proposal, unless the node has more replicas than are checked after each event."""
+        """Check a new proposal, unless the node has too many replicas to check all of them after each event."""
         assert watched.node is not None
         if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return
@@ -224,10 +226,10 @@ class TimelinessInvariants(Observer):
         oldest_ms = self._unflushed_since_ms.get(replica)
         first_ms = node.runtime.configuration.integer("log.initial.task.delay.ms")
         if oldest_ms is not None and self._is_over(watched, oldest_ms, max(flush_ms + period_ms, first_ms)):
-            raise InvariantViolation("flushed-in-time", f"{replica}: not flushed since {oldest_ms}")
+            raise InvariantViolation("flushed-in-time", f"{replica}: has unflushed records since {oldest_ms} ms")
 
     def _check_due(self, watched: Watched, replica: Replica) -> None:
-        """Check a flush, unless the node has more replicas than are checked after each event."""
+        """Check a flush, unless the node has too many replicas to check all of them after each event."""
         assert watched.node is not None
         assert watched.node.broker is not None
         assert replica.partition is not None
@@ -246,10 +248,10 @@ class TimelinessInvariants(Observer):
         last_ms = max(self._quorum_ms.setdefault(watched.node_id, now_ms), watched.resumed_ms)
         if contact_ms is not None:
             contact_ms += now_ms - watched.machine.now.monotonic_ms
-            if last_ms < contact_ms < last_ms + 2 * _NO_QUORUM_MAX_MS:  # otherwise it should have ended already
+            if last_ms < contact_ms < last_ms + 2 * _NO_QUORUM_MAX_MS:  # else the shutdown should have ended before
                 self._quorum_ms[watched.node_id] = last_ms = contact_ms
         if self._is_over(watched, last_ms, _NO_QUORUM_MAX_MS):
-            detail = f"node {watched.node_id} waits for its controlled shutdown, without a quorum since {last_ms}"
+            detail = f"node {watched.node_id} still shuts down, without contact to a majority since {last_ms} ms"
             raise InvariantViolation("shutdown-in-time", detail)
 
     def _check_sessions(self, watched: Watched, node: Node) -> None:
@@ -267,7 +269,9 @@ class TimelinessInvariants(Observer):
                 continue
             heartbeat_ms = self._heartbeat_ms.get(broker.broker_id, down_ms)
             if self._is_over(watched, max(known[1], down_ms, heartbeat_ms), session_ms):
-                detail = f"broker {broker.broker_id} is down since {down_ms}, and not fenced by node {watched.node_id}"
+                detail = (
+                    f"broker {broker.broker_id} is down since {down_ms} ms, and not fenced by node {watched.node_id}"
+                )
                 raise InvariantViolation("inactive-is-fenced", detail)
 
     def _check_unclean_elections(self, watched: Watched, node: Node) -> None:
@@ -278,7 +282,7 @@ class TimelinessInvariants(Observer):
             return
         for change in node.controller.elections.maybe_elect_unclean_leaders():
             place = f"{node.controller.image.topics_by_id[change.topic_id].name}-{change.partition_id}"
-            detail = f"node {watched.node_id} does not elect {change.leader}, as the configuration now permits"
+            detail = f"node {watched.node_id} does not elect {change.leader}, which the configuration now permits"
             raise InvariantViolation("unclean-at-once", f"{place}: {detail}")
 
 
@@ -288,7 +292,7 @@ def _check_contact(watched: Watched, node: Node) -> None:
         return
     since_ms = watched.machine.now.monotonic_ms - contact_ms
     if since_ms < _NO_QUORUM_MAX_MS:
-        detail = f"node {watched.node_id} gives up {since_ms} ms after its last contact to a majority"
+        detail = f"node {watched.node_id} gives up its shutdown {since_ms} ms after its last contact to a majority"
         raise InvariantViolation("shutdown-in-time", detail)
 
 
@@ -307,7 +311,7 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
     if left_ms > quorum.config.fetch_timeout_ms // 2:
         detail = f"node {watched.node_id} waits {left_ms} ms before it checks which voters do not fetch"
         raise InvariantViolation("leader-is-announced", detail)
-    if left_ms == quorum.config.begin_quorum_epoch_timeout_ms:  # it has checked them just now
+    if left_ms == quorum.config.begin_quorum_epoch_timeout_ms:  # the leader has checked the voters in this event
         silent = [voter for voter in quorum.state.non_fetching_voters(now) if quorum.request_manager.is_ready(voter)]
         if silent:
             detail = f"node {watched.node_id} sends no BeginQuorumEpoch to {silent}, which do not fetch"
@@ -315,7 +319,7 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
 
 
 def _check_election_timeout(watched: Watched, quorum: KafkaRaftClient) -> None:
-    """Check a state that began in this event. The first state of a node may have begun in an earlier one."""
+    """Check a state that began in this event. The first state of a node is not checked: it may have begun earlier."""
     state, timeout_ms = quorum.state, quorum.config.election_timeout_ms
     if (
         watched.quorum_state is None

@@ -1,4 +1,4 @@
-"""Delayed requests: they wait for records (`max_wait_ms` of a Fetch), or for a commit (acks=all).
+"""Delayed requests: a Fetch waits for records, a Produce with acks=all and an OffsetFetch wait for commits.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
@@ -13,8 +13,8 @@
 
 A Fetch of the quorum also waits if `min_bytes` is 0. A few early responses are permitted, because a peer may have
 abandoned earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the
-quorum is not empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait, and a waiting
-fetch continues to wait when the log start offset advances past its fetch offset.
+quorum is not empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait. A Fetch that
+waits continues to wait when the log start offset advances past its fetch offset.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,12 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _FETCH, _OFFSET_FETCH = 1, 9
 _TIMES: Final = 4
+"""Number of empty responses whose times are kept for each connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """The log end of a partition of `__consumer_offsets` when a request arrived at its leader."""
+    """The log end of a partition of `__consumer_offsets` when an OffsetFetch arrived at its leader."""
 
     partition: Partition
     leader_epoch: int
@@ -47,7 +48,7 @@ class _Pending:
 
 
 class WaitingInvariants(Observer):
-    """Checks of requests that wait, and of their responses."""
+    """Checks of delayed requests, and of their responses."""
 
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}
@@ -55,10 +56,10 @@ class WaitingInvariants(Observer):
         self._arrived: dict[int, tuple[Request, int]] = {}
         """By `id` of a follower's Fetch: the request, and the time of its arrival by the clock of the node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
-        """By `id` of an OffsetFetch with `require_stable`: the request, and the log end that each group requires."""
+        """By `id` of an OffsetFetch with `require_stable`: the request, and by group the log end at its arrival."""
 
     def on_request(self, watched: Watched, event: RequestReceived) -> None:
-        """Note when a follower's Fetch arrives, and the commits that an OffsetFetch waits for."""
+        """Record when a follower's Fetch arrives, and the log ends that an OffsetFetch waits for."""
         request = event.request
         if request.api_key == _FETCH and not request.connection.is_controller and _follower(request.body) >= 0:
             self._arrived[id(request)] = request, watched.machine.now.monotonic_ms
@@ -88,7 +89,7 @@ class WaitingInvariants(Observer):
         times.append(watched.machine.now.monotonic_ms)
         del times[:-_TIMES]
         if len(times) == _TIMES and times[-1] - times[0] < max_wait_ms:
-            detail = f"node {watched.node_id} returns nothing at {times} ms, for a maximum wait of {max_wait_ms} ms"
+            detail = f"node {watched.node_id} sends empty responses at {times} ms; the maximum wait is {max_wait_ms} ms"
             raise InvariantViolation("fetch-waits", detail)
 
     def _check_divergence(self, watched: Watched, request: Request, response: Any) -> None:
@@ -96,7 +97,7 @@ class WaitingInvariants(Observer):
         now_ms = watched.machine.now.monotonic_ms
         _, arrived_ms = self._arrived.pop(id(request), (None, now_ms))
         if arrived_ms != now_ms and any(_diverges(part) for topic in response.responses for part in topic.partitions):
-            detail = f"a follower waits {now_ms - arrived_ms} ms for the epoch at which its log diverges"
+            detail = f"a follower waits {now_ms - arrived_ms} ms for a diverging epoch"
             raise InvariantViolation("diverging-at-once", f"node {watched.node_id}: {detail}")
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
@@ -106,9 +107,9 @@ class WaitingInvariants(Observer):
         assert partition is not None
         for operation in watched.node.runtime.purgatory.operations(replica.name):
             if _is_complete(operation, partition):
-                detail = f"{replica}: {type(operation).__name__.strip('_')} waits, with the watermark at"
-                ends = f"{partition.high_watermark}, the end at {partition.log.log_end_offset}"
-                raise InvariantViolation("fetch-completes", f"{detail} {ends}, in epoch {partition.leader_epoch}")
+                detail = f"{replica}: {type(operation).__name__.strip('_')} waits in epoch {partition.leader_epoch}"
+                ends = f"high watermark {partition.high_watermark} and log end {partition.log.log_end_offset}"
+                raise InvariantViolation("fetch-completes", f"{detail}, with {ends}")
 
 
 def _pending(offsets: GroupOffsets | ErrorCode) -> _Pending | None:
@@ -124,9 +125,10 @@ def _check_stable(watched: Watched, response: Any, pending: Sequence[_Pending | 
             continue
         partition = waited.partition
         if partition.leader_epoch == waited.leader_epoch and partition.high_watermark < waited.end_offset:
-            detail = f"stable offsets with commits up to {waited.end_offset}, and the high watermark at"
+            detail = f"offsets are returned, although the log ended at {waited.end_offset} when the request arrived"
             place = f"{partition.topic}-{partition.index} on node {watched.node_id}"
-            raise InvariantViolation("stable-offsets", f"{place}: {detail} {partition.high_watermark}")
+            watermark = f"the high watermark is {partition.high_watermark}"
+            raise InvariantViolation("stable-offsets", f"{place}: {detail}, and {watermark}")
 
 
 def _is_complete(operation: Any, partition: Partition) -> bool:
@@ -144,6 +146,7 @@ def _is_complete(operation: Any, partition: Partition) -> bool:
 
 
 def _has_news(request: Any, response: Any) -> bool:
+    """Whether a Fetch response is not empty, or is sent at once because the consumer is ahead."""
     if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
         return True
     is_consumer = _follower(request) < 0
@@ -171,4 +174,5 @@ def _diverges(part: Any) -> bool:
 
 
 def _is_newer(part: Any, known: int | None) -> bool:
+    """Whether the high watermark of a response is higher than that of the request, if the request has one."""
     return known is not None and part.high_watermark > known

@@ -1,10 +1,11 @@
-"""Detection of the changes that an event makes in a node, for observers that judge them.
+"""Detection of the changes that an event makes in a node, and notification of observers.
 
-After each event only the event's node is checked. A check compares the offsets, epochs and roles of the node's quorum,
-metadata and replicas with those of the previous check. If a node has many replicas and its metadata has not changed,
-only some replicas are checked: those whose files were changed, those whose key was checked in the node's purgatory, and
-a few others in rotation. So the cost does not grow with the number of replicas. The last known state of a node is kept
-while the node is down.
+After each event only the node of the event is checked. A check compares offsets, epochs and roles of the node's quorum,
+metadata and replicas with those of the previous check. The last known state of a node is kept while the node is down.
+
+If a node has many replicas and its metadata has not changed, only some replicas are checked, so that the cost does not
+grow with their number: those whose files were changed, those whose key was checked in the node's purgatory, and a few
+others in rotation.
 
 After the first check of a node, the events of the core's tracer are passed to the subscribers as they occur.
 """
@@ -37,7 +38,9 @@ EVENTS_AT_ONCE_MAX = 5_000
 ALL_AT_ONCE_MAX = 8
 """If a node has at most this number of replicas, all of them are checked after each event."""
 _IN_TURN = 2
+"""Number of replicas that are checked in rotation after an event."""
 _AWAY_MS = 1_000
+"""An interval without events that is longer than this is regarded as a pause of the node."""
 _LOOK_AGAIN_MS = 1_000
 """Period after which an unchanged quorum is checked again, so that expired deadlines are detected."""
 
@@ -46,12 +49,14 @@ _LOOK_AGAIN_MS = 1_000
 class Replica:
     """One replica, as of its last check.
 
+    :ivar name: topic and partition index.
     :ivar partition: the broker's object; None while the node is down, or if the node has deleted the replica.
     :ivar lives: number of times that the replica was opened.
+    :ivar stamp: values that are compared to detect a change; empty before the first check after the opening.
     :ivar trusted_offset: segments that begin below this offset existed when the log was last opened.
     :ivar caught_up_ms: when each follower was last caught up, by the monotonic clock of its leader (`timeliness`).
-    :ivar rejected_ms: when the leader rejected the latest fetches of a follower, by the same clock. The key is the
-        follower, its broker epoch and the leader epoch in its request.
+    :ivar rejected_ms: when the leader rejected the latest fetches of a follower, by the same clock (`responses`). The
+        key is the follower, its broker epoch and the leader epoch in its request.
     """
 
     node_id: int
@@ -92,7 +97,7 @@ class Before:
 
 
 class Observer:
-    """Base class of checks. Its methods are called on changes, and raise `InvariantViolation` for an invalid change."""
+    """Base class of checks. The methods are called on changes, and raise `InvariantViolation` for an invalid change."""
 
     def started(self, watched: "Watched") -> None:
         """Handle the start of a node. `watched.has_new_disk` is true if the machine was wiped."""
@@ -100,7 +105,7 @@ class Observer:
     def ended(self, watched: "Watched") -> None:
         """Handle the end of a node, which is still in `watched.node`.
 
-        `watched.node` is None if no node was running: at a failed start, or at another power cut.
+        `watched.node` is None if no node was running: after a failed start, or at a power cut of a node that is down.
         """
 
     def quorum_changed(self, watched: "Watched") -> None:
@@ -146,6 +151,7 @@ class Watched:
     checked: dict[Hashable, None] = field(default_factory=dict)
     """Keys that were checked in the node's purgatory since the last check."""
     turn: int = 0
+    """Index in `open` of the replica that was last checked in rotation."""
     quorum_state: object = None
     quorum_end_offset: int = -1
     quorum_high_watermark: int = -1
@@ -156,12 +162,14 @@ class Watched:
     wall_max_ms: int = 0
     """The latest wall-clock time of an event. The clock may have jumped back since."""
     event_ms: int = -1
+    """The time of the last event, by the scheduler."""
     resumed_ms: int = -1
     """The time of the event that ended the last long interval without events, such as a pause or a slow flush."""
     events_at_once: int = 0
+    """Number of events in the current millisecond."""
     stopped_epoch: int | None = UNKNOWN_EPOCH
-    """The broker epoch in the clean-shutdown file of the last run, -1 if there is none; None if a power cut may have
-    restored the file."""
+    """The broker epoch in the clean-shutdown file of the last run; -1 if there is no file. None if a power cut may
+    restore the file."""
 
     @property
     def quorum(self) -> KafkaRaftClient:
@@ -171,7 +179,7 @@ class Watched:
 
 
 def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
-    """Return the replica of an event if it still exists and is the leader; None otherwise."""
+    """Return the replica to which an event refers, if it still exists and is the leader; otherwise None."""
     assert watched.node is not None
     assert watched.node.broker is not None
     partition = watched.node.broker.replicas.get(event.topic, event.partition)
@@ -180,9 +188,10 @@ def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
 
 
 class Watch:
-    """Watch over the nodes of a cluster: each node is checked after each of its events.
+    """Detection of changes in the nodes of a cluster.
 
-    :ivar observers: the checks, which are called in this order.
+    :ivar observers: the checks, in the order in which they are called.
+    :ivar nodes: the last known state of each machine and its node.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -197,7 +206,7 @@ class Watch:
 
     def _add(self, machine: Machine) -> None:
         watched = self.nodes[machine.node_id] = Watched(machine, machine.node_id, machine.disk)
-        machine.is_settled.append(lambda _: self.look(watched))
+        machine.settled.append(lambda _: self.look(watched))
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:

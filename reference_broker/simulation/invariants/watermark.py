@@ -1,19 +1,20 @@
-"""Advance of a leader's high watermark (KIP-966, KAFKA-13217), and its adoption by followers.
+"""High watermark: its restoration, its advance on leaders (KIP-966, KAFKA-13217), and its adoption by followers.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
+| `watermark-restored`   | an opened replica has at least the high watermark of the checkpoint, or its log end offset |
+|                        | if that is lower (`Partition.createLog`)                                                   |
+| `watermark-on-min-isr` | the high watermark does not advance while the ISR is below `min.insync.replicas`           |
 | `watermark-follows`    | unless the ISR is below `min.insync.replicas`, the high watermark is not below the         |
 |                        | smallest log end offset of these replicas: the leader, the maximal ISR                     |
 |                        | (`replication.isr`), and replicas outside it that are caught up and could join the ISR     |
-| `watermark-on-min-isr` | the high watermark does not advance while the ISR is below `min.insync.replicas`           |
-| `leader-is-followed`   | when a follower has used a fetch response, it has the high watermark and log start offset  |
+| `leader-is-followed`   | when a follower has used a Fetch response, it has the high watermark and log start offset  |
 |                        | of the response, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`).  |
-|                        | A high watermark above the log end is not reported here, but as `watermark-within-log`     |
-| `watermark-restored`   | an opened replica has at least the high watermark of the checkpoint, as far as its log     |
-|                        | reaches (`Partition.createLog`)                                                            |
+|                        | `watermark-within-log` reports a high watermark above the log end                          |
 
-`watermark-follows` is checked only when a leader has appended. As time passes, a follower outside the ISR ceases to be
-caught up, but the high watermark advances past its log end only with the next append. See also `watermark-on-isr`.
+`watermark-follows` is checked only when a leader has appended records: when a follower outside the ISR is no longer
+caught up, the high watermark advances past its log end only with the next append. See also `watermark-on-isr` in
+`partitions`.
 """
 
 from typing import Any
@@ -54,7 +55,7 @@ def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:
 
 
 def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
-    """Raise `InvariantViolation` if the high watermark is lower than required."""
+    """Raise `InvariantViolation` if the high watermark is below the log ends of all replicas that count."""
     partition = led_partition(watched, event)
     if partition is None or len(partition.isr.isr) < _required_in_sync(watched, partition):
         return
@@ -66,7 +67,7 @@ def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
         if member in partition.followers and _counts(member, partition, watched.node, now_ms)
     }
     if partition.high_watermark < min((event.log_end_offset, *end_offsets.values())):
-        detail = f"high watermark {partition.high_watermark}, log end {event.log_end_offset}, in sync {end_offsets}"
+        detail = f"high watermark {partition.high_watermark}, log end {event.log_end_offset}, followers {end_offsets}"
         place = f"{event.topic}-{event.partition} on node {watched.node_id}"
         raise InvariantViolation("watermark-follows", f"{place}: {detail}")
 

@@ -1,4 +1,4 @@
-"""Results are in order for any number of workers; a worker that hangs or dies is replaced."""
+"""Process pool of a campaign: results in order for any number of workers; a worker that hangs or dies is replaced."""
 
 import itertools
 import multiprocessing
@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 @dataclass(frozen=True)
 class Squares:
-    """Work that squares numbers; the number `stuck` hangs, `deadly` kills its worker, and `wrong` raises an error."""
+    """Work that squares numbers. The number `stuck` hangs, `deadly` kills its worker, and `wrong` raises an error."""
 
     stuck: int = -1
     deadly: int = -1
@@ -33,12 +33,12 @@ class Squares:
             os.kill(os.getpid(), signal.SIGKILL)
         if number == self.wrong:
             raise RuntimeError("no square")
-        time.sleep(0.002 * (number % 2 == 0))
+        time.sleep(0.002 * (number % 2 == 0))  # so that results arrive out of order
         return number * number, os.getpid()
 
 
 @dataclass(frozen=True)
-class Noting:
+class TouchFiles:
     """Work that writes a file for each number, and hangs for 0."""
 
     directory: str
@@ -64,8 +64,9 @@ def spin(number):
         number += 1
 
 
-def squares(work, numbers, *, workers=2, **arguments):
-    settings = {"limit_s": 60, "overdue": lambda number: (-number, 0)} | arguments
+def results_of(work, numbers, *, workers=2, **settings):
+    """Return the results of the work; -n in place of a square if the number n is overdue."""
+    settings = {"limit_s": 60, "overdue": lambda number: (-number, 0)} | settings
     return in_order(Job(work, **settings), iter(numbers), workers)
 
 
@@ -75,7 +76,7 @@ def children():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_come_in_the_order_of_the_numbers(workers):
-    results = list(squares(Squares(), range(40), workers=workers))
+    results = list(results_of(Squares(), range(40), workers=workers))
     assert [square for square, _ in results] == [number**2 for number in range(40)]
     assert len({pid for _, pid in results}) == workers
     assert not children()
@@ -84,36 +85,36 @@ def test_results_come_in_the_order_of_the_numbers(workers):
 def test_an_endless_range_is_read_only_as_far_as_needed():
     taken = []
     numbers = (taken.append(number) or number for number in itertools.count())
-    with closing(squares(Squares(), numbers)) as results:
+    with closing(results_of(Squares(), numbers)) as results:
         assert [square for square, _ in itertools.islice(results, 5)] == [0, 1, 4, 9, 16]
     assert len(taken) < 100
     assert not children()
 
 
 def test_an_item_that_takes_too_long_is_cancelled_and_the_rest_continues():
-    results = list(squares(Squares(stuck=3), range(8), limit_s=0.2))
+    results = list(results_of(Squares(stuck=3), range(8), limit_s=0.2))
     assert [square for square, _ in results] == [0, 1, 4, -3, 16, 25, 36, 49]
 
 
 def test_an_item_that_uses_too_much_processor_time_is_cancelled():
-    assert list(squares(spin, [3], limit_s=0.5)) == [(-3, 0)]
+    assert list(results_of(spin, [3], limit_s=0.5)) == [(-3, 0)]
 
 
 def test_an_item_whose_process_is_stopped_for_longer_than_the_limit_is_not_cancelled():
-    results = list(squares(stop_and_square, range(3), workers=1, limit_s=1.0))
+    results = list(results_of(stop_and_square, range(3), workers=1, limit_s=1.0))
     assert [square for square, _ in results] == [0, 1, 4]
 
 
 def test_a_worker_is_replaced_after_a_number_of_items():
-    results = list(squares(Squares(), range(9), workers=1, recycled_after=3))
+    results = list(results_of(Squares(), range(9), workers=1, recycled_after=3))
     assert [len(list(group)) for _, group in itertools.groupby(pid for _, pid in results)] == [3, 3, 3]
 
 
 def test_a_worker_that_dies_or_fails_is_an_error_that_names_the_number():
     with pytest.raises(WorkerError, match=r"seed 5: its process died with exit code -9"):
-        list(squares(Squares(deadly=5), range(20)))
+        list(results_of(Squares(deadly=5), range(20)))
     with pytest.raises(WorkerError, match=r"seed 6: [^$]*RuntimeError: no square"):
-        list(squares(Squares(wrong=6), range(20)))
+        list(results_of(Squares(wrong=6), range(20)))
     assert not children()
 
 
@@ -121,9 +122,9 @@ def test_workers_end_when_their_parent_is_gone(tmp_path):
     program = f"""
 import itertools, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_workers import Squares, squares
+from test_workers import Squares, results_of
 if __name__ == "__main__":
-    for square, pid in squares(Squares(), itertools.count()):
+    for square, pid in results_of(Squares(), itertools.count()):
         print(pid, flush=True)
 """
     file = tmp_path / "parent.py"
@@ -137,25 +138,25 @@ if __name__ == "__main__":
 
 
 def test_a_process_that_dies_may_be_a_result():
-    results = list(squares(Squares(deadly=5), range(8), died=lambda number, code: (code, number)))
+    results = list(results_of(Squares(deadly=5), range(8), died=lambda number, code: (code, number)))
     assert [square for square, _ in results] == [0, 1, 4, 9, 16, -9, 36, 49]
 
 
 def test_forked_workers_share_preloaded_modules_and_each_item_has_a_new_worker():
-    results = list(squares(Squares(), range(6), workers=2, recycled_after=1, preloaded=["json"]))
+    results = list(results_of(Squares(), range(6), workers=2, recycled_after=1, preloaded=["json"]))
     assert [square for square, _ in results] == [number**2 for number in range(6)]
     assert len({pid for _, pid in results}) == 6
 
 
 @pytest.mark.parametrize("preloaded", [(), ("json",)], ids=["spawned", "forked"])
-def test_an_interruption_returns_received_results_and_interrupts_no_worker(tmp_path, preloaded):
+def test_ctrl_c_yields_the_received_results_and_interrupts_no_worker(tmp_path, preloaded):
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_workers import Noting, squares
+from test_workers import TouchFiles, results_of
 if __name__ == "__main__":
     try:
-        for number in squares(Noting({str(tmp_path)!r}), range(40), preloaded={preloaded}):
+        for number in results_of(TouchFiles({str(tmp_path)!r}), range(40), preloaded={preloaded}):
             print(number, flush=True)
     except KeyboardInterrupt:
         print("interrupted", flush=True)

@@ -1,4 +1,7 @@
-"""Requirements of one family share a history: recorded once for a run and a target, and again for a repeated check."""
+"""Families of requirements share a history: it is recorded once for each run and target.
+
+If the requirement that recorded the history is checked again, it records another one.
+"""
 
 import pytest
 from hypothesis import strategies as st
@@ -10,10 +13,10 @@ from conformance.engine import seed_of
 from conformance.trial.trial import Trial
 from tests.conformance.fakes import FakeTarget
 
-SCRIPT = Trial()
+TRIAL = Trial()
 
 
-class Runs:
+class FakeHistoryRun:
     """Fake of `HistoryRun` that only records the directories of its runs."""
 
     def __init__(self):
@@ -35,9 +38,9 @@ class Runs:
 
 @pytest.fixture
 def runs(monkeypatch):
-    counted = Runs()
-    monkeypatch.setattr(check_module, "HistoryRun", counted)
-    return counted
+    fake = FakeHistoryRun()
+    monkeypatch.setattr(check_module, "HistoryRun", fake)
+    return fake
 
 
 def context(requirement_id, run_dir, target):
@@ -54,7 +57,7 @@ def context(requirement_id, run_dir, target):
 
 @pytest.fixture
 def family():
-    return Family("family", lambda target: st.just(SCRIPT))
+    return Family("family", lambda target: st.just(TRIAL))
 
 
 def test_the_second_requirement_uses_the_history_of_the_first(runs, family, tmp_path):
@@ -63,7 +66,7 @@ def test_the_second_requirement_uses_the_history_of_the_first(runs, family, tmp_
     second = family.record(context("two", tmp_path, target), target)
     assert first is second
     assert runs.run_dirs == [first.run_dir]
-    assert list(first.scripts.values()) == [SCRIPT]
+    assert list(first.scripts.values()) == [TRIAL]
 
 
 def test_another_run_or_target_has_another_history(runs, family, tmp_path):
@@ -77,7 +80,7 @@ def test_another_run_or_target_has_another_history(runs, family, tmp_path):
     assert len(set(dirs)) == 4
 
 
-def test_a_repeated_check_runs_its_scripts_again(runs, family, tmp_path):
+def test_a_requirement_that_is_checked_again_records_another_history(runs, family, tmp_path):
     target = FakeTarget()
     for _ in range(2):
         family.record(context("one", tmp_path, target), target)

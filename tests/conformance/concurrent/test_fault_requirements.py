@@ -118,9 +118,9 @@ PLANTS = {
     "epochs/fetch-returns-diverging-epoch": [
         (
             lambda s: s.change("states", {"source": "diverging_epoch"}, leader_epoch=None, log_end_offset=None),
-            "returned (None, None)",
+            "end offset (None, None)",
         ),
-        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "returned (0, 2)"),
+        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "end offset (0, 2)"),
     ],
     "storage/crashed-log-is-recovered": [
         (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
@@ -314,6 +314,14 @@ def test_records_of_another_partition_show_nothing_about_a_deposed_leader():
     story.change("operations", {"invoke_ns": ns(2)}, partition=1)
     (found,) = findings(BY_ID["epochs/deposed-leader-acknowledges-nothing"], story)
     assert found.verdict is Verdict.UNKNOWN
+
+
+def test_the_active_controller_may_have_id_0():
+    story = stories.leaders_fail_over()
+    story.change("states", {"source": "describe_quorum", "leader": 1}, leader=0)
+    story.change_states(0.2, {"partition": 0}, leader=0)
+    story.change("faults", {"kind": "kill"}, target="0")
+    assert findings(BY_ID["quorum/partitions-are-served-without-the-controller"], story) == []
 
 
 def test_every_requirement_has_a_plant():

@@ -228,8 +228,8 @@ def test_the_first_cuts_hold_before_the_clients_begin(target):
         (Begin(CutConnections(FOLLOWER, LEADER)), Idle(0), Begin(Kill(LEADER))),
     )
     moves()
-    moves.await_hold()
-    assert moves.first == [Begin(CutConnections(FOLLOWER, LEADER))]
+    moves.await_in_force()
+    assert moves.link_faults == [Begin(CutConnections(FOLLOWER, LEADER))]
 
 
 def test_clients_that_trickle_end_with_the_nemesis(target):

@@ -37,7 +37,7 @@ class Client:
 class Injection:
     """A fault injection that fails."""
 
-    def await_hold(self):
+    def await_in_force(self):
         """Do not wait, because no fault begins."""
 
     def __call__(self):

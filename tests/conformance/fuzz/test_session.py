@@ -53,7 +53,7 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
     sound = Replays(
         loaded, lambda directory: parse_target("reference", 3, work_dir=directory, mesh=False), plan.limits, 0.0
     )
-    assert sound.showing(loaded.requests) is None
+    assert sound.replay(loaded.requests) is None
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Responses to a `RawRequest`: they must have elements, and the elements must have the requested names.
 
-Goal: a response about another topic, group or resource is detected. Method: kio responses with one element in each
-array.
+Goal: a response about another topic, group or resource is detected. Method: responses of kio that are blank, with one
+element in each array, are changed.
 """
 
 import uuid
@@ -21,7 +21,7 @@ from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import blank
 
 TOPIC_ID = uuid.UUID(int=77)
-STEP = RawRequest(
+DELETE_NONE = RawRequest(
     ApiKey.DELETE_TOPICS,
     {"topics": ({"name": "trial-none", "topic_id": None},)},
     (),
@@ -31,16 +31,17 @@ STEP = RawRequest(
 JUDGED = judges("errors", "names", "has_elements", of=RawRequest)
 
 
-def response_to(step, *topics):
+def response_to_delete(*topics):
+    """Return the normalised response to `DELETE_NONE` that has these pairs of name and id."""
     symbols = ScriptSymbols("run")
     symbols.saw_topic_id("trial-none", TOPIC_ID)
     response = blank(DeleteTopicsResponse)
     elements = tuple(replace(response.responses[0], name=name, topic_id=topic_id) for name, topic_id in topics)
-    return raw_response(step, replace(response, responses=elements), symbols)
+    return raw_response(DELETE_NONE, replace(response, responses=elements), symbols)
 
 
 @pytest.mark.parametrize(
-    ("name", "topic_id", "names"),
+    ("real_name", "topic_id", "names"),
     [
         ("trial-none-run", None, ("trial-none",)),
         (None, TOPIC_ID, ("trial-none",)),
@@ -49,23 +50,23 @@ def response_to(step, *topics):
         ("trial-none", None, ()),
     ],
 )
-def test_an_element_is_identified_by_its_name_or_else_by_its_id(name, topic_id, names):
-    assert response_to(STEP, (name, topic_id)) == {"errors": (), "names": names, "has_elements": True}
+def test_an_element_is_identified_by_its_name_or_without_a_name_by_its_id(real_name, topic_id, names):
+    assert response_to_delete((real_name, topic_id)) == {"errors": (), "names": names, "has_elements": True}
 
 
-def test_a_response_without_elements_is_a_fatal_deviation():
-    script, response = Script((STEP,)), response_to(STEP)
+def test_a_response_without_the_requested_name_is_a_fatal_deviation():
+    script, response = Script((DELETE_NONE,)), response_to_delete()
     assert judge(script, [response], JUDGED).verdict is Verdict.VIOLATION
     (found,) = deviations(script, [response], JUDGED)
     assert (found.rank, str(found)) == (Rank.FATAL, "step 1, RawRequest: names was (), not ('trial-none',)")
 
 
-def test_versions_without_names_or_lists_have_no_such_fields():
-    assert raw_response(STEP, blank(HeartbeatResponse), ScriptSymbols("run")) == {"errors": ()}
+def test_a_response_that_has_no_names_or_arrays_is_not_compared_by_them():
+    assert raw_response(DELETE_NONE, blank(HeartbeatResponse), ScriptSymbols("run")) == {"errors": ()}
 
 
 @pytest.mark.parametrize(("brokers", "verdict"), [(1, Verdict.OK), (0, Verdict.VIOLATION)])
-def test_elements_may_be_required(brokers, verdict):
+def test_a_request_may_require_elements_in_the_response(brokers, verdict):
     step = RawRequest(ApiKey.DESCRIBE_CLUSTER, {}, (), distinct=True, has_elements=True)
     response = blank(DescribeClusterResponse)
     response = replace(response, brokers=response.brokers[:brokers])

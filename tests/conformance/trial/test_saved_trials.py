@@ -146,7 +146,7 @@ def test_an_invalid_trial_is_rejected_in_one_line(text, reason, tmp_path):
 
 def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
     text = document(OF_REQUIREMENT, {})
-    with pytest.raises(NotATrialError, match="records is -1; it lies between 1 and"):
+    with pytest.raises(NotATrialError, match="records is -1; it must be between 1 and"):
         loaded(tmp_path, text.replace('"records": 3', '"records": -1'))
 
 

@@ -40,7 +40,7 @@ def event(kind, op_id, value=READ, **more):
             r"'b' of process 1 is invoked while its operation 'a'",
         ),
         ([op("a", 0, 1), event("invoke", "b")], r"row 1: Event.* is not an Operation"),
-        ([event("invoke", "a"), op("b", 0, 1)], r"line 1: Operation.* is not an Event"),
+        ([event("invoke", "a"), op("b", 0, 1)], r"row 1: Operation.* is not an Event"),
         ([event("ok", "a", 0)], r"operation 'a' completes but was never invoked"),
         ([event("invoke", "a"), event("invoke", "a")], r"operation 'a' is invoked twice"),
         ([event("invoke", "a"), event("ok", "a", 0), event("fail", "a")], r"operation 'a' completes twice"),

@@ -182,7 +182,7 @@ def test_a_replica_in_an_unregistered_directory_does_not_lead():
     controller.kill(1)
     controller.kill(2)
     assert controller.state("orders") == "12/2/-"
-    controller.register(2, life=1, log_dirs=(directory(22),))
+    controller.register(2, restarts=1, log_dirs=(directory(22),))
     controller.heartbeat(2)
     assert controller.state("orders") == "12/2/-"
 
@@ -192,7 +192,7 @@ def test_a_replica_can_lead_after_its_directory_is_assigned():
     controller.serve(1, 2)
     topic_id = controller.create("orders", "12")
     controller.kill(1)
-    controller.register(1, life=1, log_dirs=(directory(11),))
+    controller.register(1, restarts=1, log_dirs=(directory(11),))
     controller.heartbeat(1)
 
     def assign(broker_id, topic_id, index):

@@ -90,7 +90,7 @@ def test_a_restarted_replica_is_ineligible_by_its_old_epoch(controller):
     """The leader proposes the epoch from before the restart (KIP-903)."""
     old_epoch = controller.image.brokers[3].broker_epoch
     controller.kill(3)
-    controller.serve(3, life=1)
+    controller.serve(3, restarts=1)
     response = controller.propose("orders", "123", epochs={3: old_epoch})
     assert response.error_code == error_code("INELIGIBLE_REPLICA")
     assert controller.propose("orders", "123").error_code == 0

@@ -66,24 +66,24 @@ def test_invalid_registrations_are_rejected(controller, wrong, error):
 def test_the_first_failed_check_determines_the_error(controller):
     controller.serve(1)
     wrong = {"cluster_id": "another", "log_dirs": (), "features": []}
-    assert controller.register(1, life=1, **wrong).error_code == error_code("INCONSISTENT_CLUSTER_ID")
+    assert controller.register(1, restarts=1, **wrong).error_code == error_code("INCONSISTENT_CLUSTER_ID")
     del wrong["cluster_id"]
-    assert controller.register(1, life=1, **wrong).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
+    assert controller.register(1, restarts=1, **wrong).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
 
 
 def test_another_incarnation_is_rejected_until_the_session_has_expired(controller):
     controller.serve(1)
     controller.advance(SESSION_MS)
-    assert controller.register(1, life=1).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
+    assert controller.register(1, restarts=1).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
     controller.advance(1)
-    assert controller.register(1, life=1).error_code == 0
+    assert controller.register(1, restarts=1).error_code == 0
 
 
 def test_a_broker_can_register_again_right_after_its_shutdown(controller):
     controller.serve(1)
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
     epoch = controller.image.brokers[1].broker_epoch
-    assert controller.register(1, life=1).broker_epoch > epoch
+    assert controller.register(1, restarts=1).broker_epoch > epoch
 
 
 def test_an_incarnation_that_registers_again_keeps_its_epoch_and_stays_unfenced(controller):
@@ -104,7 +104,7 @@ def test_a_new_incarnation_leads_nothing_and_is_removed_from_each_isr_with_other
     controller.image.apply(
         PartitionChangeRecord(partition_id=0, topic_id=controller.partition("orders").topic_id, isr=(1, 2), leader=1)
     )
-    controller.register(1, life=1)
+    controller.register(1, restarts=1)
     assert controller.state("orders") == "12/2/2"
     assert controller.state("alone") == "1/1/-"
     assert isinstance(controller.log.records[-1], RegisterBrokerRecord)
@@ -169,9 +169,9 @@ def test_the_last_in_sync_replica_stays_in_the_isr_and_leads_when_it_returns(con
     controller.kill(2)
     controller.keep_alive(for_ms=SESSION_MS + HEARTBEAT_MS)
     assert controller.state("orders") == "12/1/-"
-    controller.serve(2, life=1)
+    controller.serve(2, restarts=1)
     assert controller.state("orders") == "12/1/-"
-    controller.serve(1, life=1)
+    controller.serve(1, restarts=1)
     assert controller.state("orders") == "12/1/1"
     assert controller.partition("orders").leader_epoch == 2
 
@@ -189,7 +189,7 @@ def test_a_new_controller_starts_a_session_for_every_broker(controller):
 
 def test_a_controller_whose_process_was_stopped_handles_pending_heartbeats_before_it_fences_brokers(controller):
     controller.serve(1, 2)
-    controller.sleep(60_000)
+    controller.stop_process(60_000)
     assert not controller.image.brokers[1].fenced
     controller.heartbeat(1)
     controller.advance(1_000)

@@ -91,7 +91,7 @@ def test_a_paused_machine_processes_requests_later_and_in_order(cluster):
     caller, machine = Caller(cluster), cluster.machines[1]
     cluster.scheduler.run(100)
     seen: list[int] = []
-    machine.is_settled.append(lambda settled: seen.append(settled.incarnation))
+    machine.settled.append(lambda settled: seen.append(settled.incarnation))
     machine.pause()
     for _ in range(3):
         caller.send()
@@ -169,7 +169,7 @@ def test_responses_are_sent_after_a_slow_flush_and_requests_wait_meanwhile(clust
     cluster.scheduler.run(100)
     machine.disk.flush_ms = 200
     events: list[int] = []
-    machine.is_settled.append(lambda _: events.append(cluster.scheduler.now_ms))
+    machine.settled.append(lambda _: events.append(cluster.scheduler.now_ms))
     for _ in range(40):
         caller.send()
         cluster.scheduler.run(50)
@@ -193,7 +193,7 @@ def test_timers_follow_the_machines_own_clock_and_jumps_of_the_wall_clock_do_not
 
     followers = [number for number in cluster.nodes if number != active_controller(cluster)]
     for number in followers:
-        cluster.machines[number].is_settled.append(count)
+        cluster.machines[number].settled.append(count)
     cluster.scheduler.run(20_000)
     usual = dict(fires)
     fires.clear()

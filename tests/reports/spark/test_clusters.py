@@ -115,7 +115,7 @@ def test_workers_without_the_required_memory_are_reported(cluster, monkeypatch):
     url, _ = cluster
     monkeypatch.setattr("reports.spark.session._EXECUTOR_TIMEOUT_S", 1.0)
     with (
-        pytest.raises(EngineUnavailableError, match=f"{url}: no executor in 1 s: has a worker the memory"),
+        pytest.raises(EngineUnavailableError, match=f"{url}: no executor in 1 s: a worker needs the memory"),
         spark_session(url, {**SETTINGS, "spark.executor.memory": "900g"}),
     ):
         pass

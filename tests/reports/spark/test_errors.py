@@ -6,7 +6,7 @@ import pytest
 
 from linearizability.history.errors import HistoryError
 from reports.spark.errors import EngineFailedError, EngineUnavailableError, error_of, spark_errors
-from reports.spark.masters import Kind, Master
+from reports.spark.masters import Master, MasterKind
 
 ABORTED = """An error occurred while calling o61.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times, {}
@@ -60,16 +60,16 @@ def test_lost_connection_to_the_jvm_is_converted_and_other_errors_are_unchanged(
 @pytest.mark.parametrize(
     ("url", "kind", "addresses"),
     [
-        ("local", Kind.LOCAL, ()),
-        ("local[*]", Kind.LOCAL, ()),
-        ("local[2,3]", Kind.LOCAL, ()),
-        ("yarn", Kind.YARN, ()),
-        ("spark://a:7077,b:7078", Kind.STANDALONE, (("a", 7077), ("b", 7078))),
-        ("k8s://https://a:6443", Kind.KUBERNETES, (("a", 6443),)),
-        ("k8s://http://a", Kind.KUBERNETES, (("a", 80),)),
-        ("k8s://a", Kind.KUBERNETES, (("a", 443),)),
-        ("sc://a", Kind.CONNECT, (("a", 15002),)),
-        ("sc://[::1]:99/;token=x", Kind.CONNECT, (("::1", 99),)),
+        ("local", MasterKind.LOCAL, ()),
+        ("local[*]", MasterKind.LOCAL, ()),
+        ("local[2,3]", MasterKind.LOCAL, ()),
+        ("yarn", MasterKind.YARN, ()),
+        ("spark://a:7077,b:7078", MasterKind.STANDALONE, (("a", 7077), ("b", 7078))),
+        ("k8s://https://a:6443", MasterKind.KUBERNETES, (("a", 6443),)),
+        ("k8s://http://a", MasterKind.KUBERNETES, (("a", 80),)),
+        ("k8s://a", MasterKind.KUBERNETES, (("a", 443),)),
+        ("sc://a", MasterKind.CONNECT, (("a", 15002),)),
+        ("sc://[::1]:99/;token=x", MasterKind.CONNECT, (("::1", 99),)),
     ],
 )
 def test_master_has_its_addresses(url, kind, addresses):

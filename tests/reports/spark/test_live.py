@@ -19,7 +19,7 @@ from linearizability.history.reader import open_history
 from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
-from reports.spark.live import Counts, LiveRun, Progress
+from reports.spark.live import Counts, LiveProgress, LiveRun
 from reports.spark.session import spark_session
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
@@ -49,7 +49,7 @@ def counted(run):
 
 
 def test_last_progress_equals_the_verdict_of_the_run_and_earlier_ones_have_fewer_rows(spark, tmp_path):
-    reported: list[Progress] = []
+    reported: list[LiveProgress] = []
     run = tmp_path / "run"
     with (
         LiveRun(run, lambda: nullcontext(spark), reported.append, 0.3),
@@ -95,7 +95,7 @@ def test_killed_live_run_continues_from_its_checkpoint_and_counts_nothing_twice(
             os.killpg(child.pid, signal.SIGKILL)
         assert seen
         produce(recorder, range(600, 700))
-    reported: list[Progress] = []
+    reported: list[LiveProgress] = []
     with LiveRun(run, lambda: nullcontext(spark), reported.append, 0.3):
         pass
     assert reported[-1].counts == counted(run)

@@ -1,4 +1,7 @@
-"""Steps around other steps: the broker that receives the request, repetition, and encoding."""
+"""Steps around other steps, and steps whose response is the evaluation of one or several responses of brokers.
+
+A step around another one determines the broker that receives the request, its repetition, or its encoding.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -50,7 +53,7 @@ class Cleanup(StrEnum):
 class AfterCleanup(Eventually):
     """A step that only reads, repeated until the response shows the effect of a cleanup, or until a timeout.
 
-    Scripts with this step are not run on targets that clean their logs seldom.
+    Scripts with this step are not run on targets that clean their logs rarely.
     """
 
     by: Cleanup = Cleanup.RETENTION
