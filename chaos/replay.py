@@ -28,6 +28,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import Capability, Target, reasons_for_lacking
 from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
+from linearizability.printable import counted
 
 COMPUTING_MAX_S: Final = 600.0
 """Limit of the processor time of a trial on the simulation. A generated trial takes seconds."""
@@ -117,7 +118,7 @@ def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
         without_effect=tuple(WithoutEffect(timed, "it found nothing to break") for timed in outcome.without_effect),
         notes=(
             *([] if found is None else [f"violated at {found.at_ms:,} ms of virtual time"]),
-            f"{outcome.operations:,} operations, {outcome.virtual_ms / 1000:.1f} virtual seconds",
+            f"{counted(outcome.operations, 'operation')}, {outcome.virtual_ms / 1000:.1f} virtual seconds",
             f"digest {outcome.digest}",
             *([f"seeded defect: {defect}"] if defect else []),
             *(f"property without effect: the reference broker has no {name}" for name in unknown),

@@ -83,8 +83,8 @@ def run_command(arguments: list[str]) -> ExitCode:
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        # If the reader of the pipe has ended, Typer or Rich exits with code 1, which means "violation" here. By then
-        # Rich has replaced standard output by the null device.
+        # If the reader of the pipe has ended, Typer or Rich exits with code 1, which means "violation" here. At that
+        # time Rich has replaced standard output by the null device.
         if is_null_device():
             return ExitCode.OUTPUT_CLOSED
         raise end.__context__ from None

@@ -76,7 +76,7 @@ def _judged(event: RoundJudged) -> Text:
     report = event.report
     line = Text(f"{event.target} seed {report.trial.seed} ")
     line.append(str(report.verdict), _STYLES[report.verdict])
-    line.append(f": {report.acknowledged:,} records acknowledged")
+    line.append(f": {counted(report.acknowledged, 'record')} acknowledged")
     for acks, lost in sorted(report.lost.items()):
         line.append(f", {lost:,} of acks={'all' if acks < 0 else acks} lost")
     line.append(f", silent for {report.silence_max_s:.1f} s at most")

@@ -45,7 +45,9 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
                 f"seeds from {event.first} on, {counted(event.workers, 'worker')}"
             )
         case DefectTried(name=""):
-            return _tried(event, results).append(" missed", "bold red").append(f" after {event.trials:,} trials")
+            return (
+                _tried(event, results).append(" missed", "bold red").append(f" after {counted(event.trials, 'trial')}")
+            )
         case DefectTried():
             by = "its requirement" if "/" in event.name else "its saved trial"
             by = by if event.seed is None else f"the trial of seed {event.seed}"

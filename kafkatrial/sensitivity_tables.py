@@ -69,7 +69,7 @@ def _missed(row: DefectRow) -> RenderableType:
     return Text.assemble(
         (" ✘ missed ", "bold red"),
         (row.name, "bold"),
-        f" ({row.place}), after {row.scripts:,} trials\n",
+        f" ({row.place}), after {counted(row.scripts, 'trial')}\n",
         (row.story[:_TEXT_MAX], "dim"),
     )
 

@@ -33,18 +33,18 @@ def render_simulation(results: SimulationResults) -> RenderableType:
 
 def _figures(results: SimulationResults) -> RenderableType:
     rate = results.seeds / results.seconds if results.seconds else 0.0
-    headings = ("Seeds", "Seconds", "Seeds/s", "Virtual over real", "Events/s", "Operations", "Failing")
+    headings = ("Seeds", "Seconds", "Seeds/s", "Speed", "Events/s", "Operations", "Failing")
     table = plain_table(*(Column(heading, justify="right") for heading in headings))
     table.add_row(
         f"{results.seeds:,}",
         f"{results.seconds:.1f}",
         f"{rate:.1f}",
-        f"{results.times_real:,.0f} times",
+        f"{results.times_real:,.0f} times real time",
         f"{results.events_per_s:,.0f}",
         f"{results.operations:,}",
         Text(f"{len(results.failing):,}", "bold red" if results.failing else "green"),
     )
-    return Group(table, Text("times and events per second are those of one core", "dim"))
+    return Group(table, Text("Speed and events per second are those of one core.", "dim"))
 
 
 def _coverage(results: SimulationResults) -> RenderableType:

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from linearizability.finding import Difference, Finding, Standing
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
-from linearizability.printable import in_cell, printable
+from linearizability.printable import counted, in_cell, printable
 from reports.console import DataConsole, plain_table
 from reports.program import render_command, render_program
 from reports.results import RequirementInfo, Results
@@ -101,7 +101,7 @@ def render_judgement(judgement: Judgement) -> RenderableType:
     verdict = judgement.verdict
     head = Text.assemble(
         (str(verdict), _VERDICT_STYLES[verdict]),
-        f"  {judgement.operations:,} operations, {judgement.records:,} records",
+        f"  {counted(judgement.operations, 'operation')}, {counted(judgement.records, 'record')}",
     )
     reasons = [Text(printable(f"unknown because {reason}"), "yellow") for reason in judgement.reasons]
     found = in_report_order(judgement.anomalies)

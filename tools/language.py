@@ -23,7 +23,7 @@ SUFFIXES = (".py", ".md", ".j2", ".toml", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A pattern that names and prose must not match, and the replacement."""
+    """A pattern that names and prose must not match, in capital or small letters, and the replacement."""
 
     pattern: re.Pattern[str]
     instead: str
@@ -57,7 +57,7 @@ def read_language(path: Path) -> Language:
     """Read `[tool.language]` from a pyproject.toml."""
     table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["tool"]["language"]
     return Language(
-        [Word(re.compile(word["pattern"]), word["instead"]) for word in table["words"]],
+        [Word(re.compile(word["pattern"], re.IGNORECASE), word["instead"]) for word in table["words"]],
         [(each["path"], re.compile(each["pattern"])) for each in table["exceptions"] if each["reason"]],
         table["budgets"],
     )

@@ -20,7 +20,7 @@ STATES: Final = (
     "leader outside the last ISR (unclean)",
     "leader deposed without knowing",
     "log truncated",
-    "log start moved",
+    "log start offset advanced",
     "controller elected",
     "acks=all rejected: NOT_ENOUGH_REPLICAS",
     "acks=all rejected after the append",
@@ -94,7 +94,10 @@ def _isr_states(isr: frozenset[int], now_isr: frozenset[int], min_insync_replica
 
 
 def _log_states(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield `log truncated` when a node's high watermark decreases, `log start moved` when its log start advances."""
+    """Yield `log truncated` when a node's high watermark decreases.
+
+    Yield `log start offset advanced` when its log start offset increases.
+    """
     ends: dict[tuple[int, int], int] = {}
     starts: dict[tuple[int, int], int] = {}
     for row in sorted(rows, key=lambda row: row["answered_ns"]):
@@ -106,7 +109,7 @@ def _log_states(rows: Iterable[Row]) -> Iterator[str]:
             ends[place] = end
         if start is not None:
             if start > starts.get(place, 0):
-                yield "log start moved"
+                yield "log start offset advanced"
             starts[place] = start
 
 

@@ -2,6 +2,7 @@
 
 from chaos.live.findings import FINDINGS
 from chaos.live.report import Report
+from linearizability.printable import counted
 
 
 def shows(report: Report, name: str) -> bool:
@@ -31,7 +32,6 @@ def summary_of(report: Report) -> list[str]:
     found += [f"records of acks={'all' if acks < 0 else acks} lost: {lost:,}" for acks, lost in report.lost.items()]
     recovery_s = report.facts.recovery_s
     recovered = "not recovered" if recovery_s is None else f"recovered {recovery_s:.1f} s after the heal"
-    found.append(
-        f"{report.acknowledged:,} records acknowledged, at most {report.silence_max_s:.1f} s without one, {recovered}"
-    )
+    acknowledged = counted(report.acknowledged, "record")
+    found.append(f"{acknowledged} acknowledged, at most {report.silence_max_s:.1f} s without one, {recovered}")
     return found

@@ -57,7 +57,7 @@ _NEWEST: Final = "4.3.1"
 """Version of Kafka with which `Upgrade` restarts a node."""
 
 
-def _refusals(shape: Shape) -> SearchStrategy[Group]:
+def _rejected_connections(shape: Shape) -> SearchStrategy[Group]:
     pairs = ends(shape).filter(lambda pair: pair[1] is not Role.CLIENTS)
     return one(pairs.map(lambda pair: Refuse(pair[0], pair[1])))
 
@@ -123,7 +123,7 @@ def _lasting(shape: Shape) -> SearchStrategy[Group]:
 KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS | {
     "new-broker": SIMULATED_KINDS["new-broker"],
     "unregister": SIMULATED_KINDS["unregister"],
-    "refuse": _refusals,
+    "refuse": _rejected_connections,
     "slice": _slices,
     "hold-requests": _held_requests,
     "cut-file": _cut_files,

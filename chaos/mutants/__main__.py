@@ -125,7 +125,7 @@ def _conclude(console: Console, tried: Sequence[Tried]) -> None:
     console.print(table_of_survivors(tried, survivors))
     for name, count in killers(tried):
         console.print(f"{count:4d} {name}", markup=False, highlight=False)
-    console.print(f"score {score(tried, survivors).share:.1%}")
+    console.print(f"score {score(tried, survivors)}")
 
 
 def _as_json(tried: Tried) -> dict[str, object]:

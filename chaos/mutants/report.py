@@ -42,10 +42,13 @@ class Score:
     holes: int
 
     @property
-    def share(self) -> float:
-        """Share of killed mutants among killed ones and holes; 1 if there are neither."""
+    def share(self) -> float | None:
+        """Share of killed mutants among killed ones and holes; null if there are neither."""
         counted = self.killed + self.holes
-        return self.killed / counted if counted else 1.0
+        return self.killed / counted if counted else None
+
+    def __str__(self) -> str:
+        return "none" if self.share is None else f"{self.share:.1%}"
 
 
 def score(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Score:
@@ -74,7 +77,7 @@ def table_by_file(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> 
 
 def _add_row(table: Table, name: str, tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> None:
     found = score(tried, survivors)
-    table.add_row(name, str(found.killed), str(found.equivalent), str(found.holes), f"{found.share:.0%}")
+    table.add_row(name, str(found.killed), str(found.equivalent), str(found.holes), str(found))
 
 
 def table_of_survivors(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:

@@ -1,7 +1,7 @@
 """Values of fields: ids and names of the cluster, limits of a type, and random values.
 
-A value that a broker rejects in its first check finds little. So many ids, names and epochs are those of the cluster,
-or adjacent to them. One integer in five is at or near a limit (`limits`), and one in twenty is random.
+A value that a broker rejects in its first check finds little. Therefore most ids, names and epochs are those of
+the cluster, or adjacent to them. One integer in five is at or near a limit (`limits`), and one in twenty is random.
 """
 
 import random

@@ -17,7 +17,7 @@ EXAMPLES = (
 def matrix(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN_DIR...", help="Directories of `kafkatrial run`, or directories that hold several."),
+        typer.Argument(metavar="RUN_DIR", help="Directories of `kafkatrial run`, or directories that hold several."),
     ],
     *,
     out: Annotated[

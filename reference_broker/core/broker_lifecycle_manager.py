@@ -1,6 +1,6 @@
 """Lifecycle of a broker in its cluster, from registration to controlled shutdown.
 
-Follows: kafka.server.BrokerLifecycleManager (KIP-631).
+Follows: org.apache.kafka.server.BrokerLifecycleManager (KIP-631).
 
 | state                       | begins when                                    | flag in heartbeats   |
 |-----------------------------|------------------------------------------------|----------------------|

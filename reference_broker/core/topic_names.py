@@ -1,4 +1,7 @@
-"""Validation of topic names: Kafka's `Topic.validate`, and collisions of names in metrics (KAFKA-1481)."""
+"""Validation of topic names, and collisions of names in metrics (KAFKA-1481).
+
+Follows: org.apache.kafka.common.internals.Topic.
+"""
 
 import string
 

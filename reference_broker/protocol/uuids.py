@@ -1,4 +1,7 @@
-"""Kafka's text form of UUIDs in files, logs and cluster ids: URL-safe base64 without padding."""
+"""Kafka's text form of UUIDs in files, logs and cluster ids: URL-safe base64 without padding.
+
+Follows: org.apache.kafka.common.Uuid.
+"""
 
 import base64
 from uuid import UUID

@@ -15,10 +15,10 @@
 | `epoch:leader`, `:follower`, `:offline`          | a replica starts a leader epoch as leader, as follower, or while |
 |                                                  | the partition has no leader                                      |
 | `isr:pending-expand`, `:pending-shrink`          | a leader proposes an ISR, which may be rejected                  |
-| `log:truncated`, `:began-again`, `:rolled`,      | a log was truncated at its end, was fully truncated, has a new   |
-| `:start-moved`                                   | segment, or has a higher log start offset                        |
+| `log:truncated`, `:truncated-fully`, `:rolled`,  | a log was truncated at its end, was fully truncated, has a new   |
+| `:start-offset-advanced`                         | segment, or has a higher log start offset                        |
 | `log:recovered`, `:opened-clean`,                | a log was opened again after a crash, or after a clean shutdown; |
-| `:lost-content`                                  | it has lost batches at its end                                   |
+| `:content-lost`                                  | it has lost batches at its end                                   |
 | `purgatory:expired`                              | a delayed request completes at its timeout                       |
 | `duplicate-batch`                                | an idempotent producer sends a batch again                       |
 | `diverging-epoch`                                | a leader returns a diverging epoch to a follower                 |
@@ -68,8 +68,15 @@ STATES = (
     *("reassignment:begun", "reassignment:completed"),
     *("broker:registered", "broker:fenced", "broker:unfenced", "broker:shutting-down"),
     *("epoch:leader", "epoch:follower", "epoch:offline", "isr:pending-expand", "isr:pending-shrink"),
-    *("log:truncated", "log:began-again", "log:rolled", "log:start-moved", "log:recovered", "log:opened-clean"),
-    *("log:lost-content", "purgatory:expired", "duplicate-batch", "diverging-epoch"),
+    *(
+        "log:truncated",
+        "log:truncated-fully",
+        "log:rolled",
+        "log:start-offset-advanced",
+        "log:recovered",
+        "log:opened-clean",
+    ),
+    *("log:content-lost", "purgatory:expired", "duplicate-batch", "diverging-epoch"),
     *("error:fetch:FENCED_LEADER_EPOCH", "error:fetch:UNKNOWN_LEADER_EPOCH", "error:fetch:OFFSET_OUT_OF_RANGE"),
     *("error:produce:NOT_LEADER_OR_FOLLOWER", "error:produce:NOT_ENOUGH_REPLICAS", "error:produce:REQUEST_TIMED_OUT"),
     *("error:produce:NOT_ENOUGH_REPLICAS_AFTER_APPEND", "error:produce:OUT_OF_ORDER_SEQUENCE_NUMBER"),
@@ -85,7 +92,7 @@ _COUNTED: dict[type[Event], str] = {
     SnapshotGenerated: "snapshot:taken",
     SnapshotFetched: "snapshot:installed",
     LogTruncated: "log:truncated",
-    LogFullyTruncated: "log:began-again",
+    LogFullyTruncated: "log:truncated-fully",
 }
 """Events of the core that are counted as they occur."""
 
@@ -179,12 +186,12 @@ class Coverage(Observer):
         if replica.lives > 1:
             is_clean = watched.node.runtime.previous_epoch is not None
             self.counts["log:opened-clean" if is_clean else "log:recovered"] += 1
-            self.counts["log:lost-content"] += bool(log.removed)
+            self.counts["log:content-lost"] += bool(log.removed)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Count an advance of the log start offset within the log, and a new segment."""
         assert replica.partition is not None
-        self.counts["log:start-moved"] += before.start_offset < replica.start_offset <= before.end_offset
+        self.counts["log:start-offset-advanced"] += before.start_offset < replica.start_offset <= before.end_offset
         segments = len(replica.partition.log.segments)
         if segments > self._segments[replica]:
             self.counts["log:rolled"] += 1

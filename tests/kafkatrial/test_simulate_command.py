@@ -85,7 +85,7 @@ def _made(tmp_path, *names):
 def test_a_seed_prints_its_whole_trial_and_the_figures(tmp_path):
     done = simulate(tmp_path, "simulate", "--seeds", "4")
     assert done.stdout.startswith("seed 4, 1 worker, stops after 1 failing, defect: none\nTrial(\n")
-    for word in ("Seeds/s", "Virtual over real", "Reached", "Never reached"):
+    for word in ("Seeds/s", "times real time", "Reached", "Never reached"):
         assert word in done.stdout
     assert not done.stderr
 

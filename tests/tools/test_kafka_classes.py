@@ -1,7 +1,11 @@
-"""The page of Kafka's classes: the committed page is up to date, and a header in another form is an error."""
+"""The page of Kafka's classes: it is up to date, each class exists, and a header in another form is an error."""
+
+import zipfile
 
 import pytest
 
+from fixtures.targets.install import DEFAULT_KAFKA_VERSION
+from fixtures.targets.jars import JarLock
 from tools.kafka_classes import PAGE, ROOT, page, rows
 
 
@@ -14,6 +18,16 @@ def module(root, docstring):
 
 def test_committed_page_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == page(ROOT), "run: make docs"
+
+
+@pytest.mark.java
+def test_every_class_exists_in_apache_kafka():
+    files = set()
+    for path in JarLock.load(DEFAULT_KAFKA_VERSION).paths:
+        with zipfile.ZipFile(path) as jar:
+            files.update(jar.namelist())
+    named = {name for row in rows(ROOT) for name in row.classes}
+    assert sorted(name for name in named if f"{name.replace('.', '/')}.class" not in files) == []
 
 
 def test_row_has_the_summary_the_classes_and_the_kips_in_order(tmp_path):

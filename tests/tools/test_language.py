@@ -23,6 +23,15 @@ def test_an_exception_holds_in_its_folder(path, hits):
     assert len(list(hits_in(path, "it goes without saying", LANGUAGE))) == hits
 
 
+def test_a_capital_letter_is_a_hit_too(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text(
+        "[tool.language]\nwords = [{ pattern = '\\bgoes\\b', instead = 'continues' }]\nexceptions = []\n"
+        "[tool.language.budgets]\n"
+    )
+    assert len(list(hits_in("a.py", '"""Goes."""\n', read_language(path)))) == 1
+
+
 def test_folders_above_their_budget_are_reported():
     hits = [hit for path in ("docs/a.md", "new/a.py") for hit in hits_in(path, "it goes\nit goes", LANGUAGE)]
     assert excess(hits, LANGUAGE.budgets) == {"docs": 1, "new": 2}

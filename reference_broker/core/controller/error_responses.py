@@ -1,4 +1,6 @@
-"""Error responses of the controller, as `AbstractRequest.getErrorResponse` makes them.
+"""Error responses of the controller to whole requests: Kafka's `getErrorResponse`.
+
+Follows: org.apache.kafka.common.requests.AbstractRequest.
 
 A response has either a top-level error code or an error code for each requested element. Only the responses to
 ElectLeaders and AlterPartitionReassignments have both.

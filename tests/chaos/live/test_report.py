@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.campaign.violation import Violation
+from chaos.live.failure import summary_of
 from chaos.live.report import Report, RoundFacts
 from chaos.live.run import unhealed
 from conformance.trial.trial import Trial
@@ -43,3 +44,11 @@ def report(schedule=(), coverage=(), **facts):
 def test_a_cluster_without_a_full_isr_or_without_acknowledgements_has_not_recovered(facts, text):
     assert report(**facts).violations == (Violation("not-recovered", text),)
     assert report().violations == ()
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "text"), [(1, "1 record acknowledged, "), (1204, "1,204 records acknowledged, ")]
+)
+def test_summary_counts_records(monkeypatch, acknowledged, text):
+    monkeypatch.setattr(Report, "acknowledged", acknowledged)
+    assert summary_of(report())[-1].startswith(text)

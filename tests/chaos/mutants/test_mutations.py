@@ -218,3 +218,7 @@ def test_every_survivor_on_record_is_a_mutant_of_this_source():
         assert id_ in known
         assert survivor.verdict in {"equivalent", "hole"}
         assert survivor.why
+
+
+def test_no_mutant_has_no_score():
+    assert str(score([], {})) == "none"

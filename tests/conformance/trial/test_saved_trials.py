@@ -127,7 +127,7 @@ def moves(replicas):
         (of(clients={}), "trial.clients: {} is not of type array"),
         (of(clients=[{"type": "Cut"}]), 'trial.clients[0]: type "Cut" is not one of Producer'),
         (of(schedule=[{"type": "Timed", "at_ms": 1}]), "trial.schedule[0]: Timed needs the field fault"),
-        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "NOBODY"}}]), "int or Role"),
+        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "UNKNOWN"}}]), "int or Role"),
         (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": []}}]), "int or Role"),
         (moves([1, "x"]), 'trial.clients[0].steps[0].replicas[1]: "x" is not of type int'),
         (moves({"a": 1}), 'trial.clients[0].steps[0].replicas: {"a": 1} is not of type array or null'),
