@@ -286,7 +286,7 @@ def test_a_planted_change_is_a_violation(row, plant, message):
 
 
 def test_the_isr_may_have_grown_shortly_before_the_end_of_the_cut_is_recorded():
-    """The followers are back at 12.1 s, and the cut is recorded until 13 s. Metadata of 12 s may be outdated already."""
+    """The followers are back at 12.1 s, and the cut is recorded until 13 s. Metadata of 12 s may be outdated."""
     story = stories.followers_cut_off()
     story.end(12.5, 4)
     story.produce(12.6, 12.7, 9, 4)
