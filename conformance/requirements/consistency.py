@@ -55,6 +55,9 @@ class _Row:
 
 _NAMED: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
 _ONE: Final = {"index": 0, "partition": 0, "partition_index": 0}
+_REPLICATED: Final = (
+    CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete")), replication_factor=-1),
+)
 _CREATED: Final = (CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete"))),)
 _PRODUCED: Final = (
     *_CREATED,
@@ -111,13 +114,13 @@ _ROWS: Final = (
         },
         of_cluster=True,
         varying=("controller_id",),
-        before=_CREATED,
+        before=_REPLICATED,
     ),
     _Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         {"topics": ({"name": "trial"},), "cursor": None},
         of_cluster=True,
-        before=_CREATED,
+        before=_REPLICATED,
     ),
     _Row(
         ApiKey.DESCRIBE_CLUSTER,
