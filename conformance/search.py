@@ -11,14 +11,17 @@ too short violates "the follower leaves the ISR" on every cluster. Therefore `ch
 the fields of a trial, is not used here.
 """
 
+import warnings
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from hypothesis import Phase, given, seed
-from hypothesis.errors import HypothesisException
+from hypothesis.errors import HypothesisException, HypothesisWarning
 from hypothesis.strategies import SearchStrategy
 
 from conformance.reproducible import remove_local_constants, search_settings
+
+warnings.filterwarnings("ignore", "Generating overly large repr", HypothesisWarning)  # scripts with many records
 
 S = TypeVar("S")
 """A script: a value that can be hashed."""

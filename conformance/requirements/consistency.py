@@ -54,6 +54,9 @@ class _Row:
     after: tuple[Step, ...] = ()
 
 
+_REPLICATED: Final = (
+    CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete")), replication_factor=-1),
+)
 _CREATED: Final = (CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete"))),)
 _PRODUCED: Final = (
     *_CREATED,
@@ -101,13 +104,13 @@ _ROWS: Final = (
         },
         of_cluster=True,
         varying=("controller_id",),
-        before=_CREATED,
+        before=_REPLICATED,
     ),
     _Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         {"topics": ({"name": "trial"},), "cursor": None},
         of_cluster=True,
-        before=_CREATED,
+        before=_REPLICATED,
     ),
     _Row(
         ApiKey.DESCRIBE_CLUSTER,

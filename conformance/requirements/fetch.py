@@ -8,7 +8,16 @@ from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.produce import FAR_FUTURE_MS
-from conformance.sequential.steps import Compression, CreateTopic, DeleteRecords, Fetch, LongPoll, Produce, RawRequest
+from conformance.sequential.steps import (
+    Compression,
+    CreateTopic,
+    DeleteRecords,
+    Fetch,
+    LongPoll,
+    Merged,
+    Produce,
+    RawRequest,
+)
 from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
@@ -21,6 +30,13 @@ _CODECS: Final = st.sampled_from(Compression)
 _SINGLE_RECORDS: Final = batches(at_most=1)
 _LONG_MS: Final = 60_000
 """A maximum wait above the timeout of a response: if a fetch waits to its end, its response is missing."""
+_PARTITIONS: Final = 6
+"""Number of partitions of a topic, so that one of three brokers leads several."""
+_PARTITION: Final = st.integers(0, _PARTITIONS - 1)
+_TOGETHER: Final = st.dictionaries(_PARTITION, batches(at_most=2), min_size=2, max_size=4).map(
+    lambda drawn: Merged(tuple(Produce((batch,), partition=index) for index, batch in drawn.items()))
+)
+"""Requests with batches for several partitions of the same leader."""
 
 
 def _bytes_of(produced: list[Produce]) -> int:
@@ -34,17 +50,17 @@ REQUIREMENTS: Final = (
         id="fetch/log-is-read-in-append-order",
         level=Level.MUST,
         text="A fetch returns a partition's records in the order in which they were appended, with rising offsets, "
-        "none left out and none repeated, even if records are appended to other partitions in between.",
+        "none left out and none repeated, even if records are appended to other partitions in between. A request for "
+        "several partitions has the same result as one for each.",
         sources=(sources.GUARANTEES,),
         check=sequential(
             script(
-                CreateTopic(partitions=3),
-                many(produces(partition=st.integers(0, 2)), at_most=8),
-                Fetch(partition=0),
-                Fetch(partition=1),
-                Fetch(partition=2),
+                CreateTopic(partitions=_PARTITIONS),
+                many(produces(partition=_PARTITION) | _TOGETHER, at_most=8),
+                Merged(tuple(Fetch(partition=index) for index in (2, 0, 5, 4, 1, 3))),
+                *(Fetch(partition=index) for index in range(_PARTITIONS)),
             ),
-            _RECORDS,
+            _RECORDS | judges("responses", of=Merged),
         ),
         needs=_TOPICS,
     ),
@@ -146,7 +162,8 @@ REQUIREMENTS: Final = (
         id="fetch/unknown-topic-is-rejected",
         level=Level.MUST,
         text="A fetch from a topic or partition that does not exist returns UNKNOWN_TOPIC_OR_PARTITION "
-        "(UNKNOWN_TOPIC_ID in the versions that name topics by id) without records.",
+        "(UNKNOWN_TOPIC_ID in the versions that name topics by id) without records. Other partitions of the same "
+        "request are read.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
         check=sequential(
             script(
@@ -161,8 +178,9 @@ REQUIREMENTS: Final = (
                     )
                 ),
                 Fetch(topic="trial-none", version=12),
+                Merged((Fetch(partition=1000), Fetch())),
             ),
-            _RECORDS,
+            _RECORDS | judges("responses", of=Merged),
         ),
         needs=_TOPICS,
     ),

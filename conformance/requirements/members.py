@@ -99,6 +99,7 @@ REQUIREMENTS: Final = (
                     _JOINS,
                     st.lists(st.tuples(st.sampled_from([b"assignment", b""]), st.booleans()), min_size=1, max_size=3),
                 ),
+                JoinGroup(instance=_INSTANCE, group="trial-static"),
             ),
             judges(
                 "error",
@@ -149,7 +150,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/member-that-left-is-unknown",
         level=Level.MUST,
-        text="Heartbeat of the member of a group in its generation returns NONE, in another generation "
+        text="Heartbeat and SyncGroup of the member of a group in its generation return NONE, in another generation "
         "ILLEGAL_GENERATION, and of another member UNKNOWN_MEMBER_ID. When the member has left, the group has no "
         "members: each request of the member is rejected with UNKNOWN_MEMBER_ID, its commits stay, and commits without "
         "generation are accepted.",
@@ -158,7 +159,7 @@ REQUIREMENTS: Final = (
             script(
                 *_JOINED,
                 Heartbeat(0),
-                SyncGroup(0),
+                *(SyncGroup(member, generation) for member, generation in ((0, 2), (0, 0), ("unknown", 1), (0, 1))),
                 many(st.builds(Heartbeat, st.sampled_from([0, "unknown"]), st.integers(0, 2)), at_most=4),
                 OffsetCommit(5, member=0, generation=1),
                 LeaveGroup("unknown"),
@@ -177,6 +178,7 @@ REQUIREMENTS: Final = (
                     )
                 ),
                 Heartbeat(0),
+                OffsetCommit(6, member=0, generation=1),
                 OffsetFetch(),
                 OffsetCommit(7),
                 OffsetFetch(),

@@ -222,8 +222,9 @@ REQUIREMENTS: Final = (
         id="metadata/cluster-is-described",
         level=Level.MUST,
         text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, the brokers' addresses for "
-        "clients, and a controller that is one of the brokers. Since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for "
-        "a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
+        "clients, and, like Metadata, a controller that is one of the brokers. Since v1 a broker returns "
+        "MISMATCHED_ENDPOINT_TYPE for a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint "
+        "type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(
@@ -244,7 +245,7 @@ REQUIREMENTS: Final = (
                 "operations",
                 of=DescribeCluster,
             )
-            | judges("cluster_id", "racks", of=Metadata),
+            | judges("cluster_id", "racks", "controller_is_broker", of=Metadata),
             cost=5,
         ),
         since="3.7.0",

@@ -16,6 +16,7 @@ from conformance.sequential.steps import (
     Fetch,
     Flaw,
     ListOffsets,
+    Merged,
     Produce,
     Record,
     Step,
@@ -79,7 +80,14 @@ REQUIREMENTS: Final = (
         "before it, and no offset is skipped or assigned twice.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
-            script(CreateTopic(), many(produces(acks=st.sampled_from([-1, 1]))), Fetch(), ListOffsets()),
+            script(
+                CreateTopic(),
+                many(produces(acks=st.sampled_from([-1, 1]))),
+                Produce((Batch(_ONE_RECORD * 600),)),
+                produces(),
+                Fetch(),
+                ListOffsets(),
+            ),
             _PRODUCED | _LOG | judges("error", "offset", of=ListOffsets),
         ),
         needs=_TOPICS,
@@ -221,16 +229,18 @@ REQUIREMENTS: Final = (
         id="produce/unknown-topic-is-rejected",
         level=Level.MUST,
         text="Produce to a topic or partition that does not exist is rejected with UNKNOWN_TOPIC_OR_PARTITION and base "
-        "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); existing partitions do not change.",
+        "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); existing partitions do not change. "
+        "Batches for other partitions of the same request are appended.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
         check=sequential(
             script(
                 CreateTopic(),
                 many(produces(topic=st.sampled_from(["trial", "trial-none"]), partition=st.sampled_from([0, 1, 1000]))),
                 produces(topic=st.just("trial-none")),
+                Merged((Produce((Batch(_ONE_RECORD),), partition=1000), Produce((Batch(_ONE_RECORD),)))),
                 Fetch(),
             ),
-            _PRODUCED | _LOG,
+            _PRODUCED | _LOG | judges("responses", of=Merged),
         ),
         needs=_TOPICS,
     ),
@@ -306,7 +316,8 @@ REQUIREMENTS: Final = (
                             st.lists(
                                 st.builds(
                                     Record,
-                                    st.integers(0, 300).map(lambda size: b"ab" * size),
+                                    st.integers(0, 300).map(lambda size: b"ab" * size)
+                                    | st.sampled_from([5_000, 70_000]).map(lambda size: b"x" * size),
                                     st.none() | values(),
                                     timestamps_ms(),
                                 )

@@ -36,13 +36,14 @@ class Satisfies:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Several responses in order, each with its own expectation (a pipeline)."""
+    """Several responses in order, each with its own expectation (a pipeline, or the parts of one response)."""
 
     expectations: tuple[Expectation, ...]
 
 
 _IDENTIFYING_FIELDS: Final = frozenset({"error", "base_offset", "offset", "records", "topics"})
-"""Fields that show to which request of a pipeline a response belongs. Only they are compared in a pipeline."""
+"""Fields that show to which of several requests a response belongs. Requirements of the API judge other fields."""
+_OFFSETS: Final = frozenset({"base_offset", "offset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,16 @@ def meets(expected: Any, actual: Any) -> bool:
             return holds(actual)
         case Each(expectations=expectations):
             return len(actual) == len(expectations) and not any(
-                mismatches(one, response, _IDENTIFYING_FIELDS)
-                for one, response in zip(expectations, actual, strict=True)
+                _own_mismatches(one, response) for one, response in zip(expectations, actual, strict=True)
             )
         case _:
             return bool(actual == expected)
+
+
+def _own_mismatches(expectation: Expectation, response: Response) -> list[Mismatch]:
+    """Return the mismatches of one of several responses. Beside an error, offsets have no meaning."""
+    without_offsets = expectation.get("error", "NONE") != "NONE"
+    return mismatches(expectation, response, _IDENTIFYING_FIELDS - _OFFSETS if without_offsets else _IDENTIFYING_FIELDS)
 
 
 def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:
@@ -92,7 +98,12 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
 
 
 def _texts(expected: Any, actual: Any) -> tuple[str, str]:
-    """Return an expected and an actual value as text for a message."""
+    """Return an expected and an actual value in words. Of several responses, only the first wrong field is named."""
+    if isinstance(expected, Each) and len(actual) == len(expected.expectations):
+        for number, (one, response) in enumerate(zip(expected.expectations, actual, strict=True), start=1):
+            for wrong in _own_mismatches(one, response):
+                wanted, found = (f"{wrong.field} {text} in number {number}" for text in (wrong.expected, wrong.actual))
+                return wanted, found
     alternatives = expected.values if isinstance(expected, OneOf) else (expected,)
     if not all(map(are_records, (*alternatives, actual))):
         return _text(with_real_values(expected, actual)), _text(actual)

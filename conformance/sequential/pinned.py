@@ -25,6 +25,7 @@ from conformance.sequential.steps import (
     Eventually,
     IncrementalAlterConfigs,
     LongPoll,
+    Merged,
     Metadata,
     On,
     OnEveryBroker,
@@ -41,7 +42,7 @@ from conformance.sequential.steps import (
 _FORBIDDING_VERSION: Final = 4
 """Lowest version of Metadata with `allow_auto_topic_creation`."""
 _UNLIMITED: Final = {"retention.ms": "-1"}
-_PRODUCING: Final = (Produce, Pipelined, LongPoll)
+_PRODUCING: Final = (Produce, Pipelined, Merged, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:

@@ -68,6 +68,8 @@ def source(value: Any, indent: int = 0) -> str:
 def _flat(value: Any) -> str:
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple) and len(value) >= _REPEATED_FROM and all(item == value[0] for item in value):
+        return f"({_flat(value[0])},) * {len(value)}"
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_flat, value)) + ("," if len(value) == 1 else "") + ")"
     if isinstance(value, str | bytes) and len(value) >= _REPEATED_FROM and len(set(value)) == 1:

@@ -158,13 +158,13 @@ def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "
             f"the response has {len(found) or 'no'} partition{'s' if found else ''}; one was requested"
         )
     topic, partition = found[0]
-    if not _is_topic(step, topic, symbols) or first_field(partition, _INDEXES) != step.partition:
+    if not _is_topic(step, topic, symbols) or first_field(partition, INDEXES) != step.partition:
         raise WrongPartitionsError("the response has another partition or topic than the requested one")
     return partition
 
 
 TOPIC_NAMES: Final = ("name", "topic", "topic_name")
-_INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
+INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 """The names that responses have for the name of a topic and for the index of a partition."""
 
 

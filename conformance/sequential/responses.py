@@ -262,6 +262,8 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
     values |= _operations(response, (topic for _, topic in topics if not topic.error_code))
     if step.topics is not None:
         values["unrequested"] = len(listed) - len(topics)
+    if hasattr(response, "controller_id"):
+        values["controller_is_broker"] = response.controller_id in {each.node_id for each in response.brokers}
     if hasattr(response, "cluster_id"):
         values["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
         values["racks"] = racks(response.brokers, symbols)

@@ -23,6 +23,7 @@ from conformance.sequential.expectation import Expectation, Satisfies, mismatche
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
+from conformance.sequential.merged_requests import merged, responses_to_each
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.repeated_responses import Returned, differing
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
@@ -46,6 +47,7 @@ from conformance.sequential.steps import (
     ListGroups,
     ListOffsets,
     LongPoll,
+    Merged,
     On,
     OnEveryBroker,
     Pipelined,
@@ -227,6 +229,8 @@ class ScriptRun:
                 return self._api_versions(step)
             case Pipelined():
                 return self._pipeline(step)
+            case Merged():
+                return self._send_merged(step)
             case Produce(acks=0):
                 return self._produce_without_response(step)
         response = self._routing.request_when_ready(step)
@@ -270,6 +274,23 @@ class ScriptRun:
         received = [client.receive_next() for _ in sent]
         responses = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
         return {"in_order": [id_ for id_, _ in received] == list(sent), "responses": tuple(responses)}
+
+    def _send_merged(self, step: Merged) -> Response:
+        """Send one request to each leader, as clients do; return the response to each of the step's requests.
+
+        Requests for partitions without a known leader are sent to the first leader.
+        """
+        known = [self._routing.destination(inner) for inner in step.steps]
+        first = next((leader for leader in known if leader is not None), None)
+        leaders = [first if leader is None else leader for leader in known]
+        found: dict[Step, Response] = {}
+        for leader in dict.fromkeys(leaders):
+            client = self._connections.client(leader)
+            steps = [inner for inner, destination in zip(step.steps, leaders, strict=True) if destination == leader]
+            message = merged([self._routing.message(inner, client) for inner in steps])
+            responses = responses_to_each(steps, client.request(message), self._symbols)
+            found |= dict(zip(steps, responses, strict=True))
+        return {"responses": tuple(found[inner] for inner in step.steps)}
 
     def _api_versions(self, step: ApiVersions) -> Response:
         """Send ApiVersions on a separate connection, which an unknown version may close."""

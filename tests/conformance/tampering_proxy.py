@@ -34,6 +34,8 @@ Tampering = Callable[[Any, Forward], Any]
 """(request, forward) -> response, or None for no response."""
 
 REQUEST_BYTES_MAX = 100 * 1024 * 1024
+_WITH_ADDRESSES = frozenset({3, 10, 60})
+"""Metadata, FindCoordinator and DescribeCluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,23 @@ class TamperingProxy:
             if self._frame_defects.rejects_unreadable or self._frame_defects.closes_all:
                 raise ConnectionError("unreadable") from None
             upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
-            return upstream.receive_frame()
+            return self._with_own_addresses(key, version, upstream.receive_frame())
         response = self._tamper(request, lambda altered: self._forward(altered, upstream))
         return b"" if response is None else _encode_response(correlation_id, response)
+
+    def _with_own_addresses(self, key: int, version: int, frame: bytes) -> bytes:
+        """Replace the brokers' addresses in the response to a request that could not be decoded, if it can be decoded.
+
+        librdkafka sends Metadata requests with bytes left over. With the brokers' addresses in the response, a client,
+        and the mesh in front of the proxy, would bypass the proxy.
+        """
+        if key not in _WITH_ADDRESSES:
+            return frame
+        try:
+            correlation_id, response = decoded(key, version, frame)
+        except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
+            return frame
+        return _encode_response(correlation_id, self._behind(response))
 
     def _forward(self, request: Any, upstream: RawClient) -> Any:
         if getattr(request, "acks", None) == 0:
@@ -174,17 +190,22 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _decode_request(key: int, version: int, frame: bytes) -> tuple[int, Any]:
-    module = load_payload_module(key, version, EntityType.request)
-    request_type = next(
+    return decoded(key, version, frame, EntityType.request)
+
+
+def decoded(key: int, version: int, frame: bytes, entity_type: EntityType = EntityType.response) -> tuple[int, Any]:
+    """Decode a whole frame. Return its correlation id and its message."""
+    module = load_payload_module(key, version, entity_type)
+    message_type = next(
         kind
         for kind in vars(module).values()
-        if isinstance(kind, type) and getattr(kind, "__type__", None) is EntityType.request
+        if isinstance(kind, type) and getattr(kind, "__type__", None) is entity_type
     )
-    header, position = entity_reader(request_type.__header_schema__)(frame, 0)
-    request, read = entity_reader(request_type)(frame, position)
+    header, position = entity_reader(message_type.__header_schema__)(frame, 0)
+    message, read = entity_reader(message_type)(frame, position)
     if position + read != len(frame):
         raise ValueError("bytes left over")
-    return header.correlation_id, request
+    return header.correlation_id, message
 
 
 def _encode_response(correlation_id: int, response: Any) -> bytes:

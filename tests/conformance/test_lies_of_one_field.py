@@ -4,6 +4,7 @@ Goal: fields on which no other requirement depends are judged too. Method: as in
 """
 
 import datetime as dt
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import (
+    PARTITIONS,
     Tampering,
     TamperingProxy,
     altered,
@@ -227,7 +229,97 @@ def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
     return tamper
 
 
+def _of_several(name: str, change: Any) -> Tampering:
+    """Return a tampering that changes the partitions of a topic in responses that have several of them."""
+    topics, _, partitions = PARTITIONS[name].partition(".")
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        if api(request) != name:
+            return response
+        return altered(
+            response,
+            topics,
+            lambda topic: replace(topic, **{partitions: _if_several(change, getattr(topic, partitions))}),
+        )
+
+    return tamper
+
+
+def _if_several(change: Any, partitions: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(change(partitions)) if len(partitions) > 1 else partitions
+
+
+def _exchanged(field: str) -> Any:
+    """Exchange the values of a field between the first and the last partition."""
+
+    def change(partitions: tuple[Any, ...]) -> Any:
+        first, *between, last = partitions
+        return (
+            replace(first, **{field: getattr(last, field)}),
+            *between,
+            replace(last, **{field: getattr(first, field)}),
+        )
+
+    return change
+
+
+def _all_fail(partitions: tuple[Any, ...]) -> Any:
+    """Return the error of one partition for all of them."""
+    error = next((part.error_code for part in partitions if part.error_code != ErrorCode.none), ErrorCode.none)
+    return (replace(part, error_code=error) for part in partitions)
+
+
+def _long_values_are_cut(batches: list[Any], _request: Any) -> list[Any]:
+    return [
+        replace(batch, records=tuple(replace(each, value=(each.value or b"")[:4096]) for each in batch.records))
+        if any(len(each.value or b"") > 4096 for each in batch.records)
+        else batch
+        for batch in batches
+    ]
+
+
+def _late_offsets(_request: Any, part: Any) -> Any:
+    return replace(part, base_offset=part.base_offset + 1) if part.base_offset >= 500 else part
+
+
 LIES = {
+    "records of another partition": Lie(
+        "fetch/log-is-read-in-append-order",
+        _of_several("Fetch", _exchanged("records")),
+        "Merged: responses was records ",
+    ),
+    "base offset of another partition": Lie(
+        "fetch/log-is-read-in-append-order",
+        _of_several("Produce", _exchanged("base_offset")),
+        "Merged: responses was base_offset ",
+    ),
+    "missing partition": Lie(
+        "fetch/log-is-read-in-append-order",
+        _of_several("Fetch", lambda partitions: partitions[:-1]),
+        "partitions; 6 were requested",
+    ),
+    "error of another partition in Produce": Lie(
+        "produce/unknown-topic-is-rejected",
+        _of_several("Produce", _all_fail),
+        "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 2, not error NONE in number 2",
+    ),
+    "error of another partition in Fetch": Lie(
+        "fetch/unknown-topic-is-rejected",
+        _of_several("Fetch", _all_fail),
+        "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 2, not error NONE in number 2",
+    ),
+    "long value": Lie(
+        "produce/every-codec-round-trips", records_altered(_long_values_are_cut), "Fetch: records was value b'xxx"
+    ),
+    "base offset from 500 on": Lie(
+        "produce/offsets-are-dense", altered_responses("Produce", _late_offsets), "Produce: base_offset was 60"
+    ),
+    "no controller": Lie(
+        "metadata/cluster-is-described",
+        whole("Metadata", controller_id=-1),
+        "Metadata: controller_is_broker was False, not True",
+    ),
     "removed replicas": Lie(
         "reassignment/ongoing-reassignment-is-listed",
         partitions_described("ListPartitionReassignments", lambda part: replace(part, removing_replicas=())),
@@ -552,6 +644,24 @@ def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path,
     assert lie.named in finding.reason
 
 
+def test_a_rare_lie_about_the_leader_of_a_replicated_topic_is_a_violation(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
+    (requirement,) = (each for each in REQUIREMENTS if each.id == "consistency/metadata")
+    responses = itertools.count(1)
+
+    def follower_leads(_request: Any, topic: Any) -> Any:
+        if next(responses) % 10:
+            return topic
+        return altered(
+            topic, "partitions", lambda part: replace(part, leader_id=(*part.replica_nodes[1:], part.leader_id)[0])
+        )
+
+    with TamperingProxy(cluster, altered_responses("Metadata", follower_leads)) as proxy:
+        finding = check(requirement, proxy, tmp_path)
+    assert finding.verdict is Verdict.VIOLATION, finding.reason
+    assert ".leader_id was " in finding.reason
+
+
 LIMITS = {
     "group.min.session.timeout.ms": "groups/session-timeout-out-of-bounds-is-rejected",
     "group.max.session.timeout.ms": "groups/session-timeout-out-of-bounds-is-rejected",
@@ -669,6 +779,12 @@ def _lists_another_group(request: Any, forward: Any) -> Any:
     return replace(response, groups=(*response.groups, replace(response.groups[-1], group_id="another")))
 
 
+def _syncs_in_any_generation(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    illegal = getattr(response, "error_code", None) == ErrorCode.illegal_generation
+    return replace(response, error_code=ErrorCode.none) if api(request) == "SyncGroup" and illegal else response
+
+
 def _left_as_another_instance(request: Any, forward: Any) -> Any:
     response = forward(request)
     if api(request) != "LeaveGroup":
@@ -757,6 +873,12 @@ LIES_ABOUT_MEMBERS = {
     ),
     "instance": Lie(
         _LEADS, _each("members", "JoinGroup", group_instance_id="x"), "JoinGroup: instances was ('x',), not ("
+    ),
+    "generation of SyncGroup": Lie(
+        _LEAVES, _syncs_in_any_generation, "step 6, SyncGroup: error was NONE, not ILLEGAL_GENERATION"
+    ),
+    "missing instance": Lie(
+        _LEADS, _each("members", "JoinGroup", group_instance_id=None), "JoinGroup: instances was (None,), not ("
     ),
     "instance that left": Lie(_LEAVES, _left_as_another_instance, "other members than the one that leaves"),
     "operations": Lie(

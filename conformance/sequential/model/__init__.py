@@ -64,6 +64,7 @@ from conformance.sequential.steps import (
     ListReassignments,
     ListTransactions,
     LongPoll,
+    Merged,
     Metadata,
     MetadataById,
     OffsetCommit,
@@ -151,6 +152,8 @@ def _expected(cluster: ModelCluster, step: Step) -> Expectation:
     match step:
         case Pipelined():
             return {"in_order": True, "responses": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
+        case Merged():
+            return {"responses": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
         case LongPoll():
             for produce_step in step.produces:
                 _expected(cluster, produce_step)

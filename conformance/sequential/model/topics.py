@@ -99,6 +99,7 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
         "every_broker": True,
         "cluster_id": 0,
         "racks": 0,
+        "controller_is_broker": True,
         "unrequested": 0,
         "internal": True,
         "operations": step.with_operations,

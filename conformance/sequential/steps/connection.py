@@ -66,6 +66,13 @@ class Pipelined(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Merged(Step):
+    """Requests of one API, each for another partition of one topic, merged into one request to each leader."""
+
+    steps: tuple[Produce | Fetch | ListOffsets, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LongPoll(Step):
     """A fetch that waits while records are produced on another connection. The response is that of the fetch."""
 

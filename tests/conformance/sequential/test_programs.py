@@ -76,6 +76,12 @@ def test_a_long_content_of_one_repeated_byte_is_printed_as_a_product():
     assert source(Record(b"x" * 500)) == "Record(b'x' * 500)"
 
 
+def test_many_equal_records_are_printed_as_a_product():
+    batch = Batch((Record(b"x"),) * 600)
+    assert source(batch) == "Batch((Record(b'x'),) * 600)"
+    assert eval(source(batch), NAMES) == batch
+
+
 def test_a_long_script_takes_a_line_per_step():
     value = Script((CreateTopic(), *(Fetch(offset) for offset in range(9))))
     assert source(value).splitlines()[2:4] == ["        CreateTopic(),", "        Fetch(),"]
