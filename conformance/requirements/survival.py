@@ -5,6 +5,7 @@ separate connection, so that a finding names the request that ended the broker. 
 run has started, because some create topics or change groups.
 """
 
+import struct
 from functools import cache
 from typing import Final
 from uuid import UUID
@@ -29,6 +30,7 @@ _BYTES_MAX: Final = 2_000
 """Longer frames make a finding unreadable."""
 _NODE_IDS: Final = tuple(range(1, 10))
 """Requests that act in the name of one of these nodes are not sent."""
+_UNKNOWN_API: Final = BrokenRequest(struct.pack(">ihhih", 10, 1000, 0, 1, -1), "API key 1000 v0")
 
 
 @cache
@@ -66,7 +68,7 @@ REQUIREMENTS: Final = (
         "broker continues: new connections and those of other clients are served, and its memory stays bounded.",
         sources=(sources.PROTOCOL_NETWORK,),
         check=sequential(
-            script(many(_NUMBERS.map(_broken_request), at_most=_REQUESTS_PER_SCRIPT)),
+            script(_UNKNOWN_API, many(_NUMBERS.map(_broken_request), at_most=_REQUESTS_PER_SCRIPT)),
             judges("broker", "other_connections", "memory", of=BrokenRequest),
         ),
         needs=frozenset({Capability.PROCESS_CONTROL}),
