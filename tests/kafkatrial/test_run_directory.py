@@ -11,7 +11,7 @@ from kafkatrial.run_directory import make_run_directory
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_named_by_time_and_seed(tmp_path, monkeypatch):
+def test_the_default_name_has_the_time_and_the_seed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = make_run_directory(None, now=NOW, seed=9)
     assert made == Path(".kafkatrial/runs/20260102T030405-9")
