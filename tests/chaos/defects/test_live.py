@@ -45,7 +45,7 @@ def test_a_cluster_with_an_unknown_defect_is_rejected(name):
 
 @pytest.fixture
 def machine_with_fuse(monkeypatch):
-    """Pretend that FUSE is available; these tests replace the function that runs a round, so no disk is used."""
+    """Pretend that FUSE is available. The tests with this fixture replace `run`, and therefore use no disk."""
     monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: None)
 
 
@@ -72,7 +72,7 @@ def test_shared_rounds_run_once_on_the_clean_broker():
 
 @pytest.mark.usefixtures("machine_without_fuse")
 def test_a_power_cut_needs_the_disk_that_loses_directory_entries():
-    """On ext4 the defect has no effect, so it would count as missed."""
+    """On ext4 the defect has no effect. If the round ran there, the defect would count as missed."""
     ran = []
     tried, clean = try_defects(["flush-no-directory"], rounds_max=3, run=lambda *_, **__: ran.append(1))
     assert (tried.not_run, clean.not_run, ran) == ("no FUSE here",) * 2 + ([],)

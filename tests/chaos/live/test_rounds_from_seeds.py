@@ -1,4 +1,4 @@
-"""Rounds generated from seeds, and their shrinking."""
+"""Rounds generated from seeds, the properties of their topics during the whole round, and their shrinking."""
 
 from dataclasses import replace
 

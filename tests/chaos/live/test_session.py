@@ -1,4 +1,4 @@
-"""Error of a round that could not be run."""
+"""Error of a round that could not be run, with the processes that it left behind."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def leftover():
 
 
 class Failing:
-    """Cluster that does not start, and may leave a process behind."""
+    """Cluster that does not start. If `leaves` is a list, it leaves a process behind and adds it to the list."""
 
     def __init__(self, work_dir, leaves):
         self._work_dir, self._leaves = work_dir, leaves
@@ -41,6 +41,7 @@ class Failing:
 
 
 def fail(monkeypatch, tmp_path, leaves):
+    """Run a round whose cluster does not start; return the error."""
     made = []
 
     def target(name, trial, work_dir, disk):
