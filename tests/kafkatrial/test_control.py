@@ -57,12 +57,12 @@ class Slow:
     """An action of a target that waits until the test lets it finish."""
 
     def __init__(self, then):
-        self.began, self.go_on = threading.Event(), threading.Event()
+        self.began, self.may_continue = threading.Event(), threading.Event()
         self._then = then
 
     def __call__(self, *arguments):
         self.began.set()
-        assert self.go_on.wait(TIMEOUT_S)
+        assert self.may_continue.wait(TIMEOUT_S)
         return self._then(*arguments)
 
 
@@ -79,7 +79,7 @@ def under_way(slow, do):
         try:
             yield results
         finally:
-            slow.go_on.set()
+            slow.may_continue.set()
         results.append(future.result())
 
 
@@ -284,11 +284,11 @@ def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch)
 
 def test_a_request_does_not_wait_for_many_others(send, target, control, monkeypatch):
     requests = CONNECTIONS_MAX // 2
-    began, go_on = threading.Semaphore(0), threading.Event()
+    began, may_continue = threading.Semaphore(0), threading.Event()
 
     def find_partition(nodes, topic, partition):
         began.release()
-        assert go_on.wait(TIMEOUT_S)
+        assert may_continue.wait(TIMEOUT_S)
         return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
 
     monkeypatch.setattr(roles, "find_partition", find_partition)
@@ -301,16 +301,16 @@ def test_a_request_does_not_wait_for_many_others(send, target, control, monkeypa
             assert send("POST", "/stop")[0] == 200
             assert control.stop_requested.wait(TIMEOUT_S)
         finally:
-            go_on.set()
+            may_continue.set()
         assert {each.result()[0] for each in pending} == {200}
 
 
 def test_requests_of_disconnected_clients_do_not_delay_other_requests(control, request_to, monkeypatch):
-    began, go_on = threading.Semaphore(0), threading.Event()
+    began, may_continue = threading.Semaphore(0), threading.Event()
 
     def find_partition(nodes, topic, partition):
         began.release()
-        assert go_on.wait(2 * TIMEOUT_S)
+        assert may_continue.wait(2 * TIMEOUT_S)
         return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
 
     monkeypatch.setattr(roles, "find_partition", find_partition)
@@ -325,7 +325,7 @@ def test_requests_of_disconnected_clients_do_not_delay_other_requests(control, r
             assert request_to(server.url, "POST", "/stop")[0].status == 200
             assert control.stop_requested.wait(TIMEOUT_S)
         finally:
-            go_on.set()
+            may_continue.set()
 
 
 def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):
@@ -378,7 +378,7 @@ def test_restoring_waits_for_actions_in_progress_and_rejects_new_actions(send, c
         assert whole.began.wait(TIMEOUT_S)
         assert send("POST", "/nodes/2/kill") == (409, {"error": "node 2: restore is in progress"})
         assert {node["action"] for node in send("GET", "/cluster")[1]["nodes"]} == {"restore"}
-        whole.go_on.set()
+        whole.may_continue.set()
         assert restored.result()[0] == 200
     assert target.done == ["kill 1", "restart 1", "whole"]
 

@@ -59,9 +59,9 @@ def test_an_unwritable_failure_directory_is_rejected_before_anything_runs(capsys
     taken.write_text("")
     for out in (taken, taken / "below"):
         assert exit_code(["simulate", "--seeds", "1", "--out", str(out)]) is ExitCode.USAGE
-        seen = capsys.readouterr()
-        assert seen.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is not a directory"
-        assert not seen.out
+        output = capsys.readouterr()
+        assert output.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is not a directory"
+        assert not output.out
 
 
 def test_two_processes_with_different_hash_seeds_have_the_same_events(tmp_path):

@@ -57,11 +57,11 @@ def producer():
         topic_ids={},
         raw_client=lambda **_: None,
     )
-    made = RetryingProducer(Retrying(), context, 0)
+    producer = RetryingProducer(Retrying(), context, 0)
 
     def connect(*errors):
         leader = Leader(errors)
-        made._produce(leader)
+        producer._produce(leader)
         return leader.sent
 
     return SimpleNamespace(connect=connect, acknowledged=done)

@@ -42,16 +42,16 @@ class Failing:
 
 def fail(monkeypatch, tmp_path, leaves):
     """Run a round whose cluster does not start; return the error."""
-    made = []
+    clusters = []
 
     def target(name, trial, work_dir, disk):
-        made.append(Failing(work_dir, leaves))
-        return made[-1]
+        clusters.append(Failing(work_dir, leaves))
+        return clusters[-1]
 
     monkeypatch.setattr(session, "_target", target)
     with pytest.raises(TargetError) as raised:
         session.run_on("reference", Trial(), tmp_path)
-    assert made[0].logs == [tmp_path / "brokers"]
+    assert clusters[0].logs == [tmp_path / "brokers"]
     return str(raised.value)
 
 
