@@ -83,7 +83,7 @@ def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys)
 
 @pytest.mark.parametrize("out", [["--out", "full/new"], ["--out=full/new"]])
 def test_a_full_disk_under_the_output_directory_is_named(tmp_path, monkeypatch, capsys, out):
-    """Regression: only the temporary directory was searched for the full disk, not the directory of `--out`."""
+    """Regression: the directory of `--out` was not among the directories that are searched for the full disk."""
     (tmp_path / "full").mkdir()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.chdir(tmp_path)
