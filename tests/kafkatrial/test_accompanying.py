@@ -1,4 +1,4 @@
-"""Companions of a chaos round (`kafkatrial.accompanying`): they start and end with it; their errors do not end it."""
+"""Companions of a chaos round: a companion starts and ends with its round, and its error does not end the round."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -46,7 +46,7 @@ def test_companion_runs_beside_a_round_but_not_beside_shrinking_rounds(calls):
         ChaosEnded(complete=False, seconds=1.0),
     ):
         companions.handle(event)
-    assert calls == [f"{what} out/{number}" for number in (1, 2, 3) for what in ("begins", "ends")]
+    assert calls == [f"{action} out/{number}" for number in (1, 2, 3) for action in ("begins", "ends")]
     assert not companions.failed
 
 

@@ -55,7 +55,7 @@ class Broker:
         return code, errors
 
     def left_running(self):
-        """Return its child processes that still run after the time that a guard needs."""
+        """Return the nodes and guards that still run after 10 s; a guard ends its node when the command is killed."""
         return psutil.wait_procs(self.started, timeout=10)[1]
 
 
@@ -97,7 +97,7 @@ def end_by_request(broker):
     ],
     ids=["SIGTERM", "SIGINT", "stdin", "request"],
 )
-def test_it_prints_its_address_and_ends_on_request(words, nodes, end, start):
+def test_the_command_prints_its_addresses_and_leaves_no_process(words, nodes, end, start):
     broker = start(*words)
     addresses = broker.bootstrap_servers.split(",")
     assert len(addresses) == nodes
@@ -117,8 +117,8 @@ def test_a_sigkill_leaves_no_process(start):
     assert broker.left_running() == []
 
 
-def test_few_modules_are_imported_before_the_first_line():
-    """Imports are counted instead of time, which depends on the machine."""
+def test_no_heavy_module_is_imported_before_the_first_line():
+    """The imports are checked, not the start time, because the time depends on the machine."""
     code = "import sys; from kafkatrial.__main__ import exit_code; exit_code(['broker', '--nodes', '2'])"
     code += "; print(*{name.partition('.')[0] for name in sys.modules})"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout.split()
@@ -128,9 +128,9 @@ def test_few_modules_are_imported_before_the_first_line():
 
 def test_records_survive_in_a_data_directory(tmp_path, start):
     payload = uuid.uuid4().bytes
-    for round_number in range(2):
+    for start_number in range(2):
         broker = start("--nodes=1", "--data", str(tmp_path / "data"), "--exit-with-stdin")
-        if round_number == 0:
+        if start_number == 0:
             assert write(broker.bootstrap_servers, payload) == 0
         else:
             assert read(broker.bootstrap_servers, 0) == payload
@@ -260,7 +260,7 @@ def test_faults_by_role(three):
 
 @pytest.mark.parametrize("end", [end_by_signal(signal.SIGTERM), end_by_request], ids=["SIGTERM", "request"])
 def test_the_command_ends_while_a_restart_waits(start, end):
-    """The restart waits for a quorum, because the restarted node serves no clients without one."""
+    """The restart of one node waits for a quorum; without a quorum the node serves no clients."""
     broker = start()
     url = broker.control.removeprefix("control ")
     cluster = KafkaCluster(broker.process, broker.bootstrap_servers, url)
@@ -330,7 +330,7 @@ def test_an_impossible_action_is_reported_in_one_line(cluster):
         cluster.kill(7)
 
 
-def test_a_cluster_that_does_not_start_has_a_reason():
+def test_the_error_of_a_cluster_that_does_not_start_has_the_reason():
     with pytest.raises(ClusterError, match="refrence: unknown target; did you mean reference"):
         KafkaCluster.start("refrence")
 

@@ -1,4 +1,4 @@
-"""`kafkatrial chaos` as a process: invalid options, one real round, and an interrupted round."""
+"""`kafkatrial chaos`: invalid options, the list of findings, the printed options, one round, an interrupted round."""
 
 import json
 import os
@@ -45,9 +45,9 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
 def test_an_invalid_option_is_reported_in_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["chaos", *words]) is ExitCode.USAGE
-    complaint = capsys.readouterr().err.strip()
-    assert complaint.startswith(f"kafkatrial: {line}")
-    assert "\n" not in complaint
+    message = capsys.readouterr().err.strip()
+    assert message.startswith(f"kafkatrial: {line}")
+    assert "\n" not in message
 
 
 def test_the_findings_are_listed(capsys):
@@ -88,10 +88,10 @@ def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
     output, _ = session.communicate(timeout=150)
     assert session.returncode == ExitCode.OK, output
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    (ran,) = summary["rounds"]
+    (round_summary,) = summary["rounds"]
     assert summary["faults"]["Kill"] > 0
-    assert ran["acknowledged"] > 50
-    assert ran["verdict"] == "ok"
+    assert round_summary["acknowledged"] > 50
+    assert round_summary["verdict"] == "ok"
     history = open_history(tmp_path / "out" / "reference-0")
     assert {row["kind"] for row in history.table("faults").to_pylist()} == {"kill"}
     assert (tmp_path / "out" / "reference-0" / "brokers" / "1" / "broker.log").exists()
@@ -100,16 +100,16 @@ def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_heals_all_faults_keeps_the_history_and_leaves_no_process(tmp_path, number):
     session = start(tmp_path, "--seed", "0", "--fault", "kill")
-    began = []
+    lines = []
     for line in session.stdout:
-        began.append(line)
+        lines.append(line)
         if line.startswith("  Timed("):
             break
     children = psutil.Process(session.pid).children(recursive=True)
-    assert len(children) >= 3, began
+    assert len(children) >= 3, lines
     session.send_signal(number)
     output, _ = session.communicate(timeout=60)
-    assert session.returncode == ExitCode.INTERRUPTED, "".join(began) + output
+    assert session.returncode == ExitCode.INTERRUPTED, "".join(lines) + output
     assert "interrupted; all faults are healed" in output
     deadline = time.monotonic() + 10
     while any(child.is_running() for child in children) and time.monotonic() < deadline:

@@ -49,7 +49,7 @@ def test_a_finding_is_kept_completely():
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "code"),
+    ("events", "code"),
     [
         ([judged("ok")], ExitCode.OK),
         ([judged("ok"), judged("not-applicable")], ExitCode.OK),
@@ -63,8 +63,8 @@ def test_a_finding_is_kept_completely():
         ([], ExitCode.NOTHING_RAN),
     ],
 )
-def test_exit_code_of_a_run_that_ended(verdicts, code):
-    assert exit_code_of_results(collect(*verdicts, RunEnded(complete=True, seed=7, seconds=1.0))) == code
+def test_exit_code_of_a_run_that_ended(events, code):
+    assert exit_code_of_results(collect(*events, RunEnded(complete=True, seed=7, seconds=1.0))) == code
 
 
 @pytest.mark.parametrize("end", [(), (RunEnded(complete=False, seed=7, seconds=1.0),)])
@@ -80,5 +80,5 @@ def test_a_run_without_its_end_was_interrupted_unless_it_found_a_violation(verdi
     assert exit_code_of_results(collect(judged(verdict), *end)) == code
 
 
-def test_events_without_a_verdict_change_no_outcome():
+def test_an_event_without_a_verdict_adds_no_outcome():
     assert collect(RunStarted("d", 7, "ci", ("t",), ("a/b",))).outcomes == ()

@@ -1,7 +1,7 @@
-"""Output and exit codes of commands, compared with golden files (UPDATE_GOLDEN=1 rewrites them).
+"""Output and exit codes of commands, compared with golden files (UPDATE_GOLDEN=1 rewrites the files).
 
-The engine and the targets are replaced by scripted ones, so that only the command line is tested. Values that differ
-between runs (times, the temporary directory) are replaced by placeholders.
+A scripted engine and scripted targets replace the real ones, so that only the command line is tested. Placeholders
+replace the values that differ between runs: the temporary directory and the times in the names of run directories.
 """
 
 import json
@@ -71,16 +71,19 @@ def events_of(targets, requirements, seed, run_dir, verdicts):
         for name in names:
             yield ScriptRan(requirement, name, 1, 15)
         for name in names:
-            found = verdicts.get((requirement, name), "ok")
-            if isinstance(found, BaseException):
-                raise found
-            yield found if isinstance(found, RequirementJudged) else judged(requirement, name, found)
+            result = verdicts.get((requirement, name), "ok")
+            if isinstance(result, BaseException):
+                raise result
+            yield result if isinstance(result, RequirementJudged) else judged(requirement, name, result)
     yield RunEnded(complete=True, seed=seed, seconds=1.25)
 
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """Return a dict from requirement and target to a verdict (default: ok) or to an exception that the run raises."""
+    """Replace the engine; return the dict of its results, to which a test adds entries.
+
+    A key is a requirement and a target. A value is a verdict, a whole event or an exception to raise (default: ok).
+    """
     verdicts = {}
 
     def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):
@@ -96,7 +99,7 @@ def verdicts(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(verdicts, capsys, tmp_path):
-    """Return a function that runs a command and returns exit code, standard output and error with placeholders."""
+    """Return a function that runs a command and returns its exit code, standard output and standard error."""
 
     def run(*words):
         code = exit_code(list(words))
@@ -158,7 +161,7 @@ def test_run_writes_its_files_and_results(command):
         "results.json",
     ]
     results = read_results(Path("kept"))
-    assert [found.id for found in results.requirements] == ["produce/first", "produce/second"]
+    assert [requirement.id for requirement in results.requirements] == ["produce/first", "produce/second"]
     assert (results.exit_code, results.complete, results.seed) == (0, True, 7)
 
 
@@ -170,7 +173,7 @@ def test_a_random_seed_is_printed_first_and_last(command):
 
 
 @pytest.mark.parametrize(
-    ("found", "code"),
+    ("result", "code"),
     [
         ("unknown", 6),
         ("violation", 1),
@@ -179,8 +182,8 @@ def test_a_random_seed_is_printed_first_and_last(command):
         (NotInstalledError("no"), 4),
     ],
 )
-def test_exit_codes(command, verdicts, found, code):
-    verdicts["produce/first", "reference"] = found
+def test_exit_codes(command, verdicts, result, code):
+    verdicts["produce/first", "reference"] = result
     assert command("run", "produce/first")[0] == code
 
 
@@ -278,7 +281,7 @@ def test_expectations_of_an_area_are_rejected(command):
     assert err.startswith("kafkatrial: known.toml: produce is an area; name each of its requirements")
 
 
-def test_a_run_names_the_file_of_known_violations(command):
+def test_a_run_prints_the_number_of_known_violations_and_their_file(command):
     Path("known.toml").write_text('[[violation]]\nrequirement = "produce/first"\nreason = "r"\n')
     _, out, _ = command("run", "--target", "a", "--target", "b", "--expectations", "known.toml")
     assert out.splitlines()[2:4] == [f"known violations of {name}: 1, in known.toml" for name in "ab"]
@@ -313,7 +316,7 @@ def test_events_are_lines_of_json_with_the_finding_as_text(command, verdicts, tm
 
 @pytest.mark.parametrize("verdict", ["not-applicable", "unknown", "violation"])
 def test_texts_of_a_verdict_are_escaped_for_pytest(command, verdicts, tmp_path, verdict):
-    """The plugin passes the reason to pytest, which prints it as it is."""
+    """The pytest plugin passes the reason to pytest, and pytest escapes nothing."""
     hostile = "red \x1b[31m\nFAILED \x9b2J " + "x" * 10_000
     verdicts["produce/first", "reference"] = judged("produce/first", "reference", verdict, reason=hostile)
     with (tmp_path / "events").open("wb") as file:
@@ -329,7 +332,7 @@ def test_requirements(command):
     check("requirements", *command("requirements"))
     check("requirements-markdown", *command("requirements", "--markdown", "fetch"))
     objects = json.loads(command("requirements", "--json", "fetch/fourth")[1])
-    assert [(found["id"], found["level"], found["sources"][0]["url"]) for found in objects] == [
+    assert [(each["id"], each["level"], each["sources"][0]["url"]) for each in objects] == [
         ("fetch/fourth", "MAY", "https://kafka.apache.org/protocol")
     ]
 

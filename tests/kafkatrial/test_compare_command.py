@@ -30,9 +30,9 @@ def result(*differences, compared=3, skipped=(), unknown=()):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Replace comparisons, so that no target starts; return a list that controls them.
+    """Replace the comparison, so that no target starts; return the list `[result]` or `[result, exception]`.
 
-    Each comparison has the first element as its result, and raises the second element, if there is one.
+    The comparison returns this result, and then raises the exception, if there is one. A test can replace both.
     """
     found = [result(difference())]
 
@@ -90,10 +90,10 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
 
 
 def test_a_consequence_is_listed_after_the_differences_without_an_earlier_cause():
-    found = result(
+    comparison = result(
         difference(field="a", after=("semantic Fetch b",)), difference(field="b"), difference(Rank.FATAL, "c")
     )
-    assert [each.cause.field for each in found.in_order()] == ["c", "b", "a"]
+    assert [each.cause.field for each in comparison.in_order()] == ["c", "b", "a"]
 
 
 def test_a_baseline_is_written_and_then_only_new_differences_fail(found, tmp_path, capsys):

@@ -1,4 +1,7 @@
-"""Control interface over HTTP, on a target that records the actions."""
+"""Control interface over HTTP, on the target of `conftest.py`, which only records the actions in `target.done`.
+
+"whole" in that list means that the control waited until the whole cluster was ready.
+"""
 
 import http.client
 import json
@@ -54,18 +57,21 @@ class Slow:
     """An action of a target that waits until the test lets it finish."""
 
     def __init__(self, then):
-        self.began, self.go_on = threading.Event(), threading.Event()
+        self.began, self.may_continue = threading.Event(), threading.Event()
         self._then = then
 
     def __call__(self, *arguments):
         self.began.set()
-        assert self.go_on.wait(TIMEOUT_S)
+        assert self.may_continue.wait(TIMEOUT_S)
         return self._then(*arguments)
 
 
 @contextmanager
 def under_way(slow, do):
-    """Run `do` in a thread that waits in the slow action until the context ends; yield a list that gets its result."""
+    """Run `do`, which calls the slow action, in a thread, and let the action continue at the end of the context.
+
+    The yielded list contains the result of `do` after the context.
+    """
     results = []
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(do)
@@ -73,7 +79,7 @@ def under_way(slow, do):
         try:
             yield results
         finally:
-            slow.go_on.set()
+            slow.may_continue.set()
         results.append(future.result())
 
 
@@ -139,8 +145,8 @@ _NO_NODE = "a node is an id from 0 to 2147483647, controller, leader:TOPIC:PARTI
     ],
 )
 def test_an_error_is_reported_in_one_line_with_its_status(send, target, before, method, path, status, error):
-    for done in before:
-        send("POST", done)
+    for path_before in before:
+        send("POST", path_before)
     done = [*target.done]
     assert send(method, path) == (status, {"error": error})
     assert target.done == done
@@ -155,7 +161,7 @@ METHODS = {
     "/restore": {"POST"},
     "/stop": {"POST"},
 }
-OTHERS = [
+UNSUPPORTED = [
     (method, path, ", ".join(sorted(allowed)))
     for path, allowed in METHODS.items()
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW")
@@ -163,8 +169,8 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "allowed"), OTHERS)
-def test_an_unsupported_method_is_405_with_the_allowed_ones(control, request_to, target, method, path, allowed):
+@pytest.mark.parametrize(("method", "path", "allowed"), UNSUPPORTED)
+def test_an_unsupported_method_is_405_with_the_allowed_methods(control, request_to, target, method, path, allowed):
     with ControlServer(control) as server:
         response, content = request_to(server.url, method, path)
     assert (response.status, response.headers["Allow"], response.headers["Connection"]) == (405, allowed, "close")
@@ -173,7 +179,7 @@ def test_an_unsupported_method_is_405_with_the_allowed_ones(control, request_to,
     assert not control.stop_requested.is_set()
 
 
-def test_a_failed_action_of_the_cluster_is_a_separate_error(send, target, monkeypatch):
+def test_a_failed_action_is_500_and_leaves_the_state_of_the_node(send, target, monkeypatch):
     def fail(node):
         raise TargetError("node 1 did not start again")
 
@@ -194,13 +200,13 @@ def test_an_internal_error_is_reported_in_one_line_and_a_file(send, target, monk
 
 
 def test_a_target_without_processes_rejects_actions_on_nodes(target, request_to):
-    class Bare:
+    class TargetWithoutCapabilities:
         name = "bootstrap:h:1"
         capabilities = frozenset()
         bootstrap_servers = "h:1"
         nodes = target.nodes
 
-    with ControlServer(Control(Bare())) as server:
+    with ControlServer(Control(TargetWithoutCapabilities())) as server:
         response, content = request_to(server.url, "POST", "/nodes/1/kill")
         assert (response.status, content) == (501, {"error": "bootstrap:h:1 cannot control its processes"})
         response, content = request_to(server.url, "POST", "/links/1/2/cut")
@@ -226,12 +232,12 @@ def test_a_node_that_ended_on_its_own_is_ended(send, target, is_paused):
         send("POST", "/nodes/2/pause")
     target.ended[2] = 139
     send("POST", "/nodes/3/kill")
-    _, first, second = (
+    _, ended, killed = (
         {name: node[name] for name in ("state", "exit_status", "reason")}
         for node in send("GET", "/cluster")[1]["nodes"]
     )
-    assert first == {"state": "ended", "exit_status": 139, "reason": "last line of 2"}
-    assert second == {"state": "killed", "exit_status": 137, "reason": None}
+    assert ended == {"state": "ended", "exit_status": 139, "reason": "last line of 2"}
+    assert killed == {"state": "killed", "exit_status": 137, "reason": None}
     for action in ("kill", "shutdown", "pause", "resume"):
         assert send("POST", f"/nodes/2/{action}") == (409, {"error": f"node 2 is ended: {action} is not possible"})
     assert send("POST", "/nodes/2/restart") == (200, {"node": 2, "state": "running"})
@@ -277,34 +283,34 @@ def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch)
 
 
 def test_a_request_does_not_wait_for_many_others(send, target, control, monkeypatch):
-    waiting = CONNECTIONS_MAX // 2
-    began, go_on = threading.Semaphore(0), threading.Event()
+    requests = CONNECTIONS_MAX // 2
+    began, may_continue = threading.Semaphore(0), threading.Event()
 
     def find_partition(nodes, topic, partition):
         began.release()
-        assert go_on.wait(TIMEOUT_S)
+        assert may_continue.wait(TIMEOUT_S)
         return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
 
     monkeypatch.setattr(roles, "find_partition", find_partition)
-    with ThreadPoolExecutor(waiting) as threads:
-        pending = [threads.submit(send, "GET", "/nodes/leader:t:0") for _ in range(waiting)]
+    with ThreadPoolExecutor(requests) as threads:
+        pending = [threads.submit(send, "GET", "/nodes/leader:t:0") for _ in range(requests)]
         try:
-            assert all(began.acquire(timeout=TIMEOUT_S) for _ in range(waiting))
+            assert all(began.acquire(timeout=TIMEOUT_S) for _ in range(requests))
             assert len(send("GET", "/cluster")[1]["nodes"]) == 3
             assert send("POST", "/nodes/2/kill")[0] == 200
             assert send("POST", "/stop")[0] == 200
             assert control.stop_requested.wait(TIMEOUT_S)
         finally:
-            go_on.set()
+            may_continue.set()
         assert {each.result()[0] for each in pending} == {200}
 
 
-def test_requests_of_clients_that_have_left_do_not_delay_the_state_and_the_stop(control, request_to, monkeypatch):
-    began, go_on = threading.Semaphore(0), threading.Event()
+def test_requests_of_disconnected_clients_do_not_delay_other_requests(control, request_to, monkeypatch):
+    began, may_continue = threading.Semaphore(0), threading.Event()
 
     def find_partition(nodes, topic, partition):
         began.release()
-        assert go_on.wait(2 * TIMEOUT_S)
+        assert may_continue.wait(2 * TIMEOUT_S)
         return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
 
     monkeypatch.setattr(roles, "find_partition", find_partition)
@@ -319,7 +325,7 @@ def test_requests_of_clients_that_have_left_do_not_delay_the_state_and_the_stop(
             assert request_to(server.url, "POST", "/stop")[0].status == 200
             assert control.stop_requested.wait(TIMEOUT_S)
         finally:
-            go_on.set()
+            may_continue.set()
 
 
 def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):
@@ -360,7 +366,7 @@ def test_restoring_waits_for_the_cluster_only_if_there_were_faults(send, target)
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
-def test_restoring_waits_for_actions_in_progress_and_rejects_others(send, control, target, monkeypatch):
+def test_restoring_waits_for_actions_in_progress_and_rejects_new_actions(send, control, target, monkeypatch):
     restart = Slow(target.processes.restart)
     monkeypatch.setattr(target.processes, "restart", restart)
     whole = Slow(lambda target, raise_if_ended: target.done.append("whole"))
@@ -372,14 +378,14 @@ def test_restoring_waits_for_actions_in_progress_and_rejects_others(send, contro
         assert whole.began.wait(TIMEOUT_S)
         assert send("POST", "/nodes/2/kill") == (409, {"error": "node 2: restore is in progress"})
         assert {node["action"] for node in send("GET", "/cluster")[1]["nodes"]} == {"restore"}
-        whole.go_on.set()
+        whole.may_continue.set()
         assert restored.result()[0] == 200
     assert target.done == ["kill 1", "restart 1", "whole"]
 
 
 @pytest.fixture
 def end_fails(target, monkeypatch):
-    """Make the end of each cut of node 1 and of each pause of node 1 fail, until `failing` is empty."""
+    """Make the end of each cut from node 1 and of each pause of node 1 fail, until the returned list is empty."""
     failing = ["Toxiproxy does not respond"]
 
     def failing_end(begin):
@@ -418,7 +424,7 @@ def test_a_fault_whose_end_failed_is_in_force_and_can_be_ended_again(send, targe
     assert send(*end)[0] == 409
 
 
-def test_a_fault_whose_end_fails_does_not_keep_others_in_force(send, target, end_fails):
+def test_a_fault_whose_end_fails_does_not_keep_other_faults_in_force(send, target, end_fails):
     for path in ("/nodes/1/pause", "/nodes/2/pause", "/links/3/1/cut", "/links/1/3/cut", "/links/2/1/cut"):
         send("POST", path)
     assert send("POST", "/restore") == (500, {"error": "Toxiproxy does not respond"})
@@ -484,7 +490,7 @@ def test_a_closed_server_accepts_no_connection(control, request_to):
 
 @pytest.fixture
 def metadata(monkeypatch):
-    """Return the list of the metadata of t-0 that successive requests receive; the last element is repeated."""
+    """Return the list of the metadata of t-0 that successive requests receive; the last element is not removed."""
     queued = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
 
     def find_partition(nodes, topic, partition):
@@ -523,7 +529,7 @@ def test_links_by_role(send, target, metadata):
 
 
 def test_a_request_waits_for_a_role(send, target, metadata):
-    """Brokers return a killed leader until its session expires."""
+    """Brokers return a killed node as the leader until its session expires."""
     send("POST", "/nodes/leader:t:0/kill")
     metadata[:] = [metadata[0], PartitionMetadata(5, None, (1, 2, 3), (3,)), PartitionMetadata(6, 3, (1, 2, 3), (3,))]
     assert send("POST", "/nodes/leader:t:0/kill") == (200, {"node": 3, "state": "killed"})

@@ -1,4 +1,4 @@
-"""`kafkatrial doctor` on a machine without any prerequisite, and on this one."""
+"""`kafkatrial doctor`: this machine, a damaged installation, and a machine without any prerequisite."""
 
 from fixtures.network import namespace
 from fixtures.targets.machine import inspect_machine

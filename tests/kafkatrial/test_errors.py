@@ -60,8 +60,8 @@ def test_an_unexpected_error_leaves_its_traceback_in_the_run_directory(tmp_path,
     assert "Traceback" in kept.read_text()
 
 
-def full(place, filename=None):
-    return OSError(errno.ENOSPC, "No space left on device", filename and str(place / filename))
+def full_disk_error(directory, filename=None):
+    return OSError(errno.ENOSPC, "No space left on device", filename and str(directory / filename))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -77,20 +77,20 @@ def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "full"))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0 if path.name == "full" else 1 << 40))
-    report(full(tmp_path), tmp_path)
+    report(full_disk_error(tmp_path), tmp_path)
     assert f"no space is left in {tmp_path / 'full'}; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("out", [["--out", "full/new"], ["--out=full/new"]])
 def test_a_full_disk_under_the_output_directory_is_named(tmp_path, monkeypatch, capsys, out):
-    """Regression: the error of a failed write has no file name, and the directory of `--out` was not searched."""
+    """Regression: the directory of `--out` was not among the directories that are searched for the full disk."""
     (tmp_path / "full").mkdir()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0 if path.name == "full" else 1 << 40))
 
     def run_command(arguments):
-        raise full(tmp_path)
+        raise full_disk_error(tmp_path)
 
     monkeypatch.setattr("kafkatrial.app.run_command", run_command)
     assert exit_code(["chaos", *out]) == ExitCode.INTERNAL
@@ -101,7 +101,7 @@ def test_a_full_disk_under_the_output_directory_is_named(tmp_path, monkeypatch, 
 def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
     try:
         try:
-            raise full(tmp_path, "file")
+            raise full_disk_error(tmp_path, "file")
         except OSError:
             raise ValueError("could not be written") from None
     except ValueError as error:
@@ -114,7 +114,7 @@ def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, 
     """The message of a known error names the directory; any other error only shows that a disk is full."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     error = kind("/data/run: cannot sort the history by topic partition: no space")
-    error.__context__ = full(tmp_path)
+    error.__context__ = full_disk_error(tmp_path)
     assert report(error, tmp_path) == ExitCode.INTERNAL
     known = kind is HistoryNotWrittenError
     expected = str(error) if known else "no space is left on a device; free some, or name another directory"
@@ -146,7 +146,7 @@ def test_too_little_memory_is_reported_in_one_line(error, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("mebibytes", [200, 300, 400])
-def test_a_memory_limit_is_reported_in_one_line_and_never_the_code_of_a_violation(mebibytes):
+def test_a_memory_limit_is_reported_in_one_line_and_not_as_a_violation(mebibytes):
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
     command = [sys.executable, "-m", "kafkatrial", "check", "examples/histories/lost-write"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=limit)

@@ -15,7 +15,9 @@ _TARGETS = ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.ja
 @pytest.mark.nightly
 @pytest.mark.parametrize("target", _TARGETS)
 @pytest.mark.parametrize(("delivery_timeout_s", "is_duplicated"), [(20, True), (120, False)])
-def test_expired_batch(target, delivery_timeout_s, is_duplicated):
+def test_an_expired_batch_is_duplicated_only_if_the_delivery_timeout_is_short(
+    target, delivery_timeout_s, is_duplicated
+):
     options = ["--delivery-timeout", str(delivery_timeout_s)]
     command = [sys.executable, "examples/clients/expired_batch.py", target, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

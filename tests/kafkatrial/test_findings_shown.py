@@ -17,7 +17,7 @@ LOST = {1: 3}
 
 @pytest.fixture
 def targets(monkeypatch, tmp_path):
-    """Set three targets: `good` shows the finding, `bad` does not show it, and `unable` cannot run the round."""
+    """Replace the targets by three: `good` shows the finding, `bad` does not, and `unable` cannot run the round."""
     lost = {"good": LOST, "bad": {1: 0}, "unable": None}
 
     def run_on(target, trial, run_dir, *, disk):
@@ -46,7 +46,7 @@ def targets(monkeypatch, tmp_path):
         (("good", "unable"), ExitCode.OK),
     ],
 )
-def test_the_worst_of_several_targets_counts(names, code):
+def test_a_target_without_the_finding_decides_the_exit_code_of_several_targets(names, code):
     assert findings.show_finding("acks-1-lost-at-a-leader-kill", names) is code
 
 

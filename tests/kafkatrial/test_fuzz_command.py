@@ -35,9 +35,9 @@ LOST = Judgement(10, 10, (Anomaly("lost-write", Verdict.VIOLATION, 1, ()),))
 def test_an_invalid_option_is_reported_in_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["fuzz", *words]) is ExitCode.USAGE
-    complaint = capsys.readouterr().err.strip()
-    assert complaint.startswith(f"kafkatrial: {line}")
-    assert "\n" not in complaint
+    message = capsys.readouterr().err.strip()
+    assert message.startswith(f"kafkatrial: {line}")
+    assert "\n" not in message
 
 
 def finding(symptom, is_confirmed):
@@ -68,7 +68,10 @@ def test_a_saved_finding_can_be_read(tmp_path):
 
 @pytest.fixture
 def interrupted_command(tmp_path, monkeypatch):
-    """Return a function that makes a command with these findings, whose session or shrinking is interrupted."""
+    """Return a function that makes a command with the given findings.
+
+    The command is interrupted during its session if `in_session` is true, and during the shrinking otherwise.
+    """
 
     class Cluster:
         __enter__ = __exit__ = lambda *_: None

@@ -1,4 +1,4 @@
-"""Help texts of all commands, compared with golden files; UPDATE_GOLDEN=1 rewrites them:
+"""Help texts of all commands, compared with golden files. This command rewrites the files:
 
 UPDATE_GOLDEN=1 .venv/bin/pytest -n 0 tests/kafkatrial/test_help.py
 """
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden" / "help"
 COMMANDS = sorted(
     module.stem.replace("_", "-")
     for module in Path(commands.__file__).parent.glob("*.py")
-    if module.stem not in {"__init__", "engine", "help_format"}  # which serve several commands
+    if module.stem not in {"__init__", "engine", "help_format"}  # these modules are not commands
 )
 SUBCOMMANDS = ["expectations update", "targets install", "targets probe"]
 
@@ -31,7 +31,7 @@ def help_of(capsys, monkeypatch):
     def run(command):
         try:
             assert run_command([*command.split(), "--help"]) == 0
-        except SystemExit as end:  # argparse's, in `broker`
+        except SystemExit as end:  # raised by argparse, which parses the arguments of `broker`
             assert end.code == 0  # noqa: PT017
         lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
         return "\n".join(lines).strip("\n") + "\n"
@@ -61,7 +61,7 @@ def test_help_ends_with_examples_of_the_command(help_of, command):
     assert all(example.strip().startswith(f"kafkatrial {command}".strip()) for example in examples)
 
 
-def test_every_parameter_has_a_help_of_whole_phrases():
+def test_the_help_of_every_parameter_is_a_sentence():
     texts = list(parameter_helps(typer.main.get_command(_build_app())))
     assert len(texts) > 80
     assert [text for text in texts if not re.fullmatch(r"[A-Z].*\.", text)] == []
@@ -91,7 +91,7 @@ def test_completion_offers_every_command_by_the_name_that_runs_it(capsys, monkey
 
 
 def test_broker_has_the_same_help_with_typer_and_without(help_of, capsys):
-    """`kafkatrial.__main__` runs `broker` without Typer, which lists the command and completes its name."""
+    """`kafkatrial.__main__` runs `broker` without Typer; Typer only lists the command and completes its name."""
     with_typer = help_of("broker")
     with pytest.raises(SystemExit):
         run_broker(["--help"])

@@ -1,4 +1,4 @@
-"""Hostile requests to the control interface, of web pages or broken clients: none has an effect on the cluster."""
+"""Hostile requests to the control interface: requests of web pages and of broken clients do not change the cluster."""
 
 import json
 import socket
@@ -65,7 +65,7 @@ def responses(received):
 
 
 def request(line="POST /nodes/1/kill HTTP/1.1", *headers, host="127.0.0.1", body=b""):
-    """Return the bytes of a request. If `host` is None, it has no header `Host`."""
+    """Return the bytes of a request. If `host` is None, the request has no header `Host`."""
     lines = [line, *([f"Host: {host}"] if host is not None else []), *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
@@ -207,8 +207,8 @@ def test_bytes_that_are_no_valid_request_are_400_in_json(server, target, sent):
     ],
 )
 def test_every_form_of_request_target_is_checked(server, target, target_form, status):
-    ((found, content, connection),) = responses(exchange(server, request(f"POST {target_form} HTTP/1.1")))
-    assert (found, [*content], connection) == (status, ["error"], "close")
+    ((returned, content, connection),) = responses(exchange(server, request(f"POST {target_form} HTTP/1.1")))
+    assert (returned, [*content], connection) == (status, ["error"], "close")
     assert target.done == []
 
 
@@ -221,7 +221,7 @@ CLOSING = request("GET /nodes/3 HTTP/1.1", "Connection: close")
 
 
 @pytest.mark.parametrize(
-    "body",
+    "sent",
     [
         with_kill_as_body("POST /nodes/2/pause HTTP/1.1"),
         CHUNKED + chunked(KILL),
@@ -231,14 +231,14 @@ CLOSING = request("GET /nodes/3 HTTP/1.1", "Connection: close")
         request("POST /nodes/2/pause HTTP/1.1", f"Content-Length: {BODY_BYTES_MAX}", body=b"x" * BODY_BYTES_MAX),
     ],
 )
-def test_a_body_is_read_and_ignored(server, target, body):
-    paused, node = responses(exchange(server, body, CLOSING))
+def test_a_body_is_read_and_ignored(server, target, sent):
+    paused, node = responses(exchange(server, sent, CLOSING))
     assert (paused[0], node[0], node[1]["id"]) == (200, 200, 3)
     assert target.done == ["pause 2"]
 
 
 @pytest.mark.parametrize(
-    ("body", "error"),
+    ("body", "error"),  # None: any error
     [
         (chunked(b"x" * BODY_BYTES_MAX, KILL), TOO_LARGE),
         (b"not a size\r\n" + KILL, None),
@@ -256,9 +256,9 @@ def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
 def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
-    """The server reads the rest of the body, because closing a connection with unread bytes resets it.
+    """The server reads the rest of the body before it closes the connection.
 
-    The client would then lose the response.
+    TCP resets a connection that is closed with unread bytes, and the client would lose the response.
     """
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
     received = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
@@ -344,8 +344,8 @@ def test_a_configured_token_is_required(control, target, authorization, status):
     headers = ["Connection: close"] + ([] if authorization is None else [f"Authorization: {authorization}"])
     sent = request("POST /nodes/1/kill HTTP/1.1", *headers)
     with ControlServer(control, "secret") as server:
-        ((found, content, _),) = responses(exchange(server, sent))
-    assert found == status
+        ((returned, content, _),) = responses(exchange(server, sent))
+    assert returned == status
     assert (target.done == ["kill 1"]) is (status == 200)
     assert "secret" not in str(content)
 

@@ -1,7 +1,7 @@
-"""Isolation of child processes from the user's project: they import none of its modules, whatever their names.
+"""Isolation of child processes from the user's project: no child process imports a module of the project.
 
-The project of these tests has hostile modules, with the names of modules of kafkatrial, its dependencies and the
-standard library. A hostile module that is imported writes its name to a file and raises an error.
+The project of these tests has hostile modules. Their names are those of modules of kafkatrial, of its dependencies and
+of the standard library. A hostile module that is imported writes its name to a file and raises an error.
 """
 
 import json
@@ -49,7 +49,7 @@ def enter_project(path, monkeypatch, packages, modules):
     for module in modules:
         (path / f"{module}.py").write_text(source)
     monkeypatch.chdir(path)
-    # This process must not import the modules either; an empty entry is the working directory.
+    # Without the empty entry, which is the working directory, this process does not import the modules either.
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
@@ -61,7 +61,7 @@ def imported(path):
 
 @pytest.fixture
 def everything_hostile(tmp_path, monkeypatch):
-    """Enter a project with a hostile module for each package of ours, dependency and standard module."""
+    """Enter a project with hostile modules for all packages of kafkatrial, dependencies and standard modules."""
     enter_project(tmp_path, monkeypatch, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
     yield tmp_path
     assert imported(tmp_path) == []
@@ -71,7 +71,7 @@ def everything_hostile(tmp_path, monkeypatch):
 def hostile(request, tmp_path, monkeypatch):
     """Enter a project that may also be in PYTHONPATH.
 
-    It has only hostile modules that are not imported before kafkatrial can remove the project from the path.
+    Python imports some modules before kafkatrial can remove the project from the path. The project does not have these.
     """
     enter_project(tmp_path, monkeypatch, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
     if request.param is not None:
@@ -158,7 +158,7 @@ def test_workers_of_the_simulation(everything_hostile):
 
 
 @pytest.mark.parametrize("program", [[BIN / "kafkatrial"], [sys.executable, "-m", "kafkatrial"]], ids=["script", "-m"])
-def test_commands(hostile, program):
+def test_the_requirements_command(hostile, program):
     assert "produce/" in run(*program, "requirements")
 
 

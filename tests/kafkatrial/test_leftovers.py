@@ -1,4 +1,4 @@
-"""Temporary folders of a killed command: the next start removes them."""
+"""Residue of a killed command: its run is unfinished, and the next command removes its temporary folders."""
 
 import os
 import subprocess
@@ -17,8 +17,8 @@ COMMANDS = {
 }
 
 
-def folders(place):
-    return [path for path in place.glob("kafkatrial-*") if path.is_dir()]
+def folders(temporary):
+    return [path for path in temporary.glob("kafkatrial-*") if path.is_dir()]
 
 
 def start(command, environment, cwd):
@@ -34,10 +34,10 @@ def start(command, environment, cwd):
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_before_its_first_verdict_is_unfinished(tmp_path):
-    place = tmp_path / "temporary"
-    place.mkdir()
-    with start(COMMANDS["run"], {**os.environ, "TMPDIR": str(place)}, tmp_path) as killed:
-        wait_until(lambda: any(place.glob("kafkatrial-*/1/data/*")))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with start(COMMANDS["run"], {**os.environ, "TMPDIR": str(temporary)}, tmp_path) as killed:
+        wait_until(lambda: any(temporary.glob("kafkatrial-*/1/data/*")))
         children = psutil.Process(killed.pid).children(recursive=True)
         killed.kill()
     psutil.wait_procs(children, 60)
@@ -48,16 +48,16 @@ def test_a_run_that_is_killed_before_its_first_verdict_is_unfinished(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_folders_of_a_killed_command_are_removed_at_the_next_start(name, tmp_path):
-    place = tmp_path / "temporary"
-    place.mkdir()
-    environment = {**os.environ, "TMPDIR": str(place)}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
     with start(COMMANDS[name], environment, tmp_path) as killed:
-        wait_until(lambda: any(place.glob("kafkatrial-*/1/data/*")))
+        wait_until(lambda: any(temporary.glob("kafkatrial-*/1/data/*")))
         children = psutil.Process(killed.pid).children(recursive=True)
         killed.kill()
     psutil.wait_procs(children, 60)
-    assert folders(place)
+    assert folders(temporary)
     with start(COMMANDS["broker"], environment, tmp_path) as following:
         following.stdin.close()
         following.wait(120)
-    assert folders(place) == []
+    assert folders(temporary) == []

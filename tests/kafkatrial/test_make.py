@@ -18,7 +18,10 @@ SPEC.loader.exec_module(make)
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """Return a function that sets up a machine (missing tools, failing commands) and returns the executed commands."""
+    """Return a function that replaces the tools of this machine, and returns the list of executed commands.
+
+    The tools in `missing` are not found. The command or installation `failing` fails, a command with `exit_code`.
+    """
 
     def build(*, missing=(), failing=None, ci=False, exit_code=7):
         commands = []
@@ -113,7 +116,7 @@ def test_a_step_that_fails_beside_another_fails_the_run_and_hides_no_output(mach
     assert TESTS in commands
     printed = capsys.readouterr().out
     assert f"make: failed with 7: {failing.split()[0]}\n" in printed
-    if failing != TESTS:  # after a failure of the tests, no further step begins beside them
+    if failing != TESTS:  # after a failure of the tests, no further step starts
         assert f"the output of {WITH_KAFKA[0]}\n" in printed
         assert (WITH_KAFKA[1] in commands) == (failing == WITH_KAFKA[1])
 
@@ -122,7 +125,7 @@ REPEATED = f"pytest {make.CACHE} --last-failed -m not nightly"
 
 
 @pytest.mark.parametrize(
-    ("failed", "exit_code", "repeats"),
+    ("failed", "exit_code", "is_repeated"),
     [
         (["a"], 1, True),
         (["a", "b", "c"], 1, True),
@@ -132,7 +135,7 @@ REPEATED = f"pytest {make.CACHE} --last-failed -m not nightly"
         (["a"], -9, False),
     ],
 )
-def test_up_to_three_failed_tests_are_repeated_alone(machine, monkeypatch, capsys, failed, exit_code, repeats):
+def test_up_to_three_failed_tests_are_repeated_alone(machine, monkeypatch, capsys, failed, exit_code, is_repeated):
     machine()
     call = make.subprocess.call
 
@@ -145,9 +148,9 @@ def test_up_to_three_failed_tests_are_repeated_alone(machine, monkeypatch, capsy
     monkeypatch.setattr(make.subprocess, "call", call_and_fail)
     code = run(monkeypatch, "test")
     printed = capsys.readouterr().out
-    assert (code == 0) == repeats
-    assert (f"make: flaky, passed when repeated: {', '.join(failed)}\n" in printed) == repeats
-    assert (make.CACHE + " --last-failed" in printed) == repeats
+    assert (code == 0) == is_repeated
+    assert (f"make: flaky, passed when repeated: {', '.join(failed)}\n" in printed) == is_repeated
+    assert (make.CACHE + " --last-failed" in printed) == is_repeated
 
 
 def test_a_test_that_fails_again_fails_the_run(machine, monkeypatch, capsys):
@@ -155,7 +158,7 @@ def test_a_test_that_fails_again_fails_the_run(machine, monkeypatch, capsys):
     call = make.subprocess.call
 
     def call_and_fail(words, stdout=None, stderr=None):
-        if make.SLOWEST not in words:  # such as a command beside the tests, which runs while `make` reads the file
+        if make.SLOWEST not in words:  # any other command, some of which run while `make` reads the file
             return call(words, stdout, stderr)
         make.FAILED.write_text(json.dumps({"a": True}))
         return make.TESTS_FAILED

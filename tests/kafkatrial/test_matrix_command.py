@@ -61,9 +61,9 @@ def test_requests_and_responses_of_a_violation_are_shown_if_they_were_saved(mach
     assert "1. Fetch()\n   error &lt;b&gt;NONE&lt;/b&gt; \\x1b[31m" in page
 
 
-def damage(machines, what):
+def damage_results(machines, damage):
     results = machines / "server" / "results.json"
-    match what:
+    match damage:
         case "truncated":
             results.write_bytes(results.read_bytes()[:-100])
         case "another version":
@@ -77,11 +77,10 @@ def damage(machines, what):
             results.write_text("[]")
         case "missing":
             results.unlink()
-    return machines
 
 
 @pytest.mark.parametrize(
-    ("what", "line"),
+    ("damage", "line"),
     [
         ("truncated", "server/results.json: not a results file of format 1: "),
         ("another version", "server/results.json: not a results file of format 1: format: "),
@@ -90,8 +89,8 @@ def damage(machines, what):
         ("missing", "server: not a run directory: it holds no results.json of `kafkatrial run`"),
     ],
 )
-def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machines, capsys, what, line):
-    damage(machines, what)
+def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machines, capsys, damage, line):
+    damage_results(machines, damage)
     assert exit_code(["matrix", "laptop", "server", "--out", "site"]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
     assert line in message

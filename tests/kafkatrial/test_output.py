@@ -1,4 +1,4 @@
-"""Standard output: limited encodings, readers that end early, and data with control characters."""
+"""Output: data with control characters, long texts, limited encodings, readers that end early, unusable streams."""
 
 import io
 import json
@@ -53,7 +53,7 @@ HOSTILE = [
 ]
 CHARACTERS = st.one_of(st.characters(), st.sampled_from("\x1b\x9b\r\n\t[]/\u202e\ud800\u2028"))
 TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(CHARACTERS, max_size=60))
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 COMMAND = [sys.executable, "-m", "kafkatrial"]
 
 
@@ -61,7 +61,7 @@ COMMAND = [sys.executable, "-m", "kafkatrial"]
 @given(TEXTS)
 def test_printable_text_has_no_control_characters_and_is_idempotent(text):
     shown = printable(text)
-    assert not OBEYED.search(shown)
+    assert not CONTROL_CHARACTER.search(shown)
     assert printable(shown) == shown
     shown.encode()
     assert not re.search(r"[\n\t]", one_line(text))
@@ -85,7 +85,7 @@ def test_a_console_prints_neither_markup_nor_control_characters(text):
     table.add_row(text)
     console.print(text, Text(text, "bold"), table)
     written = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # our own styles
-    assert not OBEYED.search(written)
+    assert not CONTROL_CHARACTER.search(written)
     if text in HOSTILE[1:2]:
         assert written.count(text) == 4
     assert "\x1b]8" not in file.getvalue()
@@ -117,19 +117,19 @@ def test_every_report_of_a_run_escapes_texts_of_brokers(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("reports")
     results = hostile_results(text)
     for shown in (as_text(render_results(results, folder)), render_html(results)):
-        assert not OBEYED.search(shown)
+        assert not CONTROL_CHARACTER.search(shown)
         shown.encode()
     root = ET.parse(write_junit(results, folder)).getroot()
     for element in root.iter():
-        assert not any(OBEYED.search(value) for value in (element.text or "", *element.attrib.values()))
+        assert not any(CONTROL_CHARACTER.search(value) for value in (element.text or "", *element.attrib.values()))
 
 
 @settings(max_examples=30)
 @given(TEXTS)
-def test_a_judgement_and_an_error_are_escaped(text):
+def test_a_judgement_is_escaped_on_the_terminal_and_unchanged_in_json(text):
     anomaly = Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), text, 0, 1, 2, text),))
     judgement = Judgement(1, 1, (anomaly,), (text,))
-    assert not OBEYED.search(as_text(render_judgement(judgement)))
+    assert not CONTROL_CHARACTER.search(as_text(render_judgement(judgement)))
     assert json.loads(json.dumps(judgement.as_json()))["anomalies"][0]["evidence"][0]["topic"] == text
 
 
@@ -138,10 +138,10 @@ def test_an_error_is_one_short_line(capsys, text, tmp_path):
     for error in (errors.UsageError(text), RuntimeError(text)):
         errors.report(error, tmp_path)
         (line,) = capsys.readouterr().err.splitlines()
-        assert not OBEYED.search(line)
+        assert not CONTROL_CHARACTER.search(line)
         assert len(line) < 20_000
     assert exit_code(["check", f"nowhere-{text[:100]}".replace("\0", "")]) is ExitCode.USAGE
-    assert not OBEYED.search(capsys.readouterr().err.rstrip("\n"))
+    assert not CONTROL_CHARACTER.search(capsys.readouterr().err.rstrip("\n"))
 
 
 def test_results_with_long_texts_make_small_reports(tmp_path):
@@ -163,19 +163,19 @@ def test_characters_that_an_encoding_lacks_are_replaced(encoding, shown):
 
 def run(*arguments, **environment):
     """Return the exit code, standard output and standard error of a command."""
-    found = subprocess.run(
+    done = subprocess.run(
         [*COMMAND, *arguments], capture_output=True, check=False, timeout=300, env={**os.environ, **environment}
     )
-    return found.returncode, found.stdout, found.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
 def run_without_reader(*arguments):
     """Return the exit code and standard error of a command whose standard output is a pipe without a reader."""
-    reads, writes = os.pipe()
-    os.close(reads)
-    with open(writes, "wb") as pipe:
-        found = subprocess.run([*COMMAND, *arguments], stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=300)
-    return found.returncode, found.stderr
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as pipe:
+        done = subprocess.run([*COMMAND, *arguments], stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=300)
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_an_output_that_is_not_utf_8_is_complete(environment, arguments, code):
     ],
     ids=" ".join,
 )
-def test_a_reader_that_ends_is_not_a_violation(arguments):
+def test_a_reader_that_ends_has_its_own_exit_code(arguments):
     assert run_without_reader(*arguments) == (ExitCode.OUTPUT_CLOSED, b"")
 
 
@@ -248,12 +248,12 @@ def test_a_picture_is_not_written_to_a_fifo(tmp_path, capsys):
 @pytest.mark.parametrize(("streams", "problem"), [(">&-", "closed"), ("1</dev/null <&-", "open for reading only")])
 def test_a_standard_output_that_cannot_be_written_is_reported_in_one_line(arguments, streams, problem):
     command = ["sh", "-c", f'exec "$@" {streams}', "sh", *COMMAND, *arguments]
-    found = subprocess.run(command, stderr=subprocess.PIPE, check=False, timeout=300)
-    assert found.returncode == ExitCode.INTERNAL
-    assert found.stderr.decode().splitlines() == [f"kafkatrial: cannot write: standard output is {problem}"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, check=False, timeout=300)
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr.decode().splitlines() == [f"kafkatrial: cannot write: standard output is {problem}"]
 
 
-def test_no_file_takes_the_place_of_a_closed_standard_error(tmp_path):
+def test_no_file_gets_the_descriptor_of_a_closed_standard_error(tmp_path):
     code = "import os; from kafkatrial.output import output_problem as p; print(p(), os.readlink('/proc/self/fd/2'))"
     command = ["sh", "-c", 'exec "$@" 2>&- <&-', "sh", sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, check=True, timeout=60).stdout == b"None /dev/null\n"
@@ -265,9 +265,9 @@ def test_no_file_takes_the_place_of_a_closed_standard_error(tmp_path):
 def test_a_full_disk_under_standard_output_is_reported_in_one_line(arguments):
     command = [*COMMAND, *arguments]
     with open("/dev/full", "wb") as full:
-        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=300)
-    assert found.returncode == ExitCode.INTERNAL
-    assert found.stderr.decode().splitlines() == ["kafkatrial: cannot write: No space left on device"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=300)
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr.decode().splitlines() == ["kafkatrial: cannot write: No space left on device"]
 
 
 def test_a_topic_name_from_a_history_does_not_reach_the_terminal(tmp_path, capsys):
@@ -280,25 +280,25 @@ def test_a_topic_name_from_a_history_does_not_reach_the_terminal(tmp_path, capsy
     code = exit_code(["check", str(path), "--picture", str(tmp_path / "picture.html")])
     shown = capsys.readouterr()
     assert code is ExitCode.VIOLATION, shown
-    assert not OBEYED.search(shown.out)
+    assert not CONTROL_CHARACTER.search(shown.out)
     assert "[2J[/red]" in shown.out
-    assert not OBEYED.search((tmp_path / "picture.html").read_text(encoding="utf-8"))
+    assert not CONTROL_CHARACTER.search((tmp_path / "picture.html").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("every", [False, True])
-def test_a_huge_error_text_takes_no_memory_beyond_itself(tmp_path, capsys, every):
+@pytest.mark.parametrize("in_every_row", [False, True])
+def test_a_huge_error_text_in_a_history_is_shortened_or_rejected(tmp_path, capsys, in_every_row):
     path = Path(shutil.copytree(EXAMPLES / "lost-write", tmp_path / "run"))
     files = table_files(path / "history", "operations")
     table = pa.concat_tables(pq.read_table(file, partitioning=None).cast(SCHEMAS["operations"]) for file in files)
     for file in files:
         file.unlink()
-    chosen = pa.array([0 if every or row == 5 else None for row in range(len(table))], pa.int32())
+    chosen = pa.array([0 if in_every_row or row == 5 else None for row in range(len(table))], pa.int32())
     long_errors = pa.DictionaryArray.from_arrays(chosen, pa.array(["X" * 50_000_000]))
     table = table.set_column(table.column_names.index("error"), "error", long_errors)
     pq.write_table(table, path / "history" / "operations.parquet")
     code = exit_code(["check", str(path)])
     shown = capsys.readouterr()
-    assert code is (ExitCode.USAGE if every else ExitCode.VIOLATION)
+    assert code is (ExitCode.USAGE if in_every_row else ExitCode.VIOLATION)
     assert len(shown.out + shown.err) < 20_000
-    if every:
+    if in_every_row:
         assert "column error" in shown.err

@@ -1,4 +1,4 @@
-"""`--packets` if no namespace can be entered; `fixtures/network/test_packets.py` tests the other case."""
+"""`--packets` on a machine without network namespaces; `fixtures/network/test_packets.py` tests it with them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Places of the pictures of violations, and the links to them."""
+"""Pictures of violations: their files, the links from a report, and `kafkatrial check --picture`."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def failed_run(run_dir, example="lost-write", kept_as="produce-acks-all-survives
 
 
 @pytest.mark.parametrize("kept_as", ["produce-acks-all-survives", "another-of-its-family"])
-def test_a_failure_of_a_run_has_its_picture_and_the_report_leads_to_it(tmp_path, kept_as):
+def test_a_failure_of_a_run_has_a_picture_and_the_report_has_a_link_to_it(tmp_path, kept_as):
     results = failed_run(tmp_path, kept_as=kept_as)
     picture_failures(results, tmp_path)
     page = (tmp_path / "failures/1/picture.html").read_text(encoding="utf-8")

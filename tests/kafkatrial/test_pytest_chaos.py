@@ -81,7 +81,7 @@ def test_an_item_for_each_finding_and_target_and_generated_rounds(run):
 @pytest.mark.parametrize(
     ("code", "outcome"), [(0, "passed"), (1, "failed"), (5, "skipped"), (6, "failed"), (3, "failed"), (2, "failed")]
 )
-def test_the_exit_code_decides(run, code, outcome):
+def test_the_exit_code_of_the_command_decides_the_outcome(run, code, outcome):
     result = run({"one": code}, "-m", "chaos", "-k", "one", "-ra")
     result.assert_outcomes(**{outcome: 1, "deselected": 2})
     if outcome != "passed":

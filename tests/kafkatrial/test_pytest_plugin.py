@@ -1,4 +1,4 @@
-"""The pytest plugin in separate projects, with a scripted `kafkatrial run` in place of the real one."""
+"""The pytest plugin in separate projects, with a scripted `kafkatrial run` and fake clusters (`kafka_cluster`)."""
 
 import json
 import os
@@ -187,12 +187,12 @@ def test_a_target_that_dies_ends_the_session_with_3(project):
     assert "kafkatrial: b1 ended by itself" in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("taker", ["conftest", "plugin"])
-def test_a_short_option_of_another_plugin_is_not_replaced(project, taker):
+@pytest.mark.parametrize("owner", ["conftest", "plugin"])
+def test_an_option_of_another_plugin_is_not_replaced_by_our_short_option(project, owner):
     addoption = "def pytest_addoption(parser): parser.addoption('--seed', dest='theirs')\n"
-    pytester = project({"a/b": "ok"}, conftest=addoption if taker == "conftest" else "")
+    pytester = project({"a/b": "ok"}, conftest=addoption if owner == "conftest" else "")
     words = ["-m", "conformance", "--seed", "theirs", "--kafkatrial-seed", "5"]
-    if taker == "plugin":
+    if owner == "plugin":
         pytester.makepyfile(their_plugin=addoption)
         words += ["-p", "their_plugin"]
     result = run(pytester, *words)
@@ -201,7 +201,7 @@ def test_a_short_option_of_another_plugin_is_not_replaced(project, taker):
 
 
 def test_a_value_of_an_option_is_not_parsed_as_a_path(project):
-    """Otherwise a conftest in `testpaths` would be ignored while options are collected."""
+    """If the value `reference` were a path, pytest would ignore `testpaths` and the option of its conftest."""
     pytester = project({"a/b": "ok"})
     pytester.makeini("[pytest]\ntestpaths = inner")
     pytester.mkpydir("inner").joinpath("conftest.py").write_text(
@@ -212,7 +212,7 @@ def test_a_value_of_an_option_is_not_parsed_as_a_path(project):
 
 
 def test_a_directory_named_like_an_option_is_a_path(pytester):
-    """The conftest of the directory after it defines an option, so it must be loaded before the options are parsed."""
+    """pytest must load the conftest of `inner` before it parses the options, because the conftest defines one."""
     for name in ("nodes", "inner"):
         pytester.mkpydir(name).joinpath(f"test_{name}.py").write_text("def test_mine(): pass")
     conftest = "def pytest_addoption(parser): parser.addoption('--mine')"
@@ -230,7 +230,7 @@ def test_markers_are_registered_once(project):
 
 
 def start(pytester, *words):
-    """Start a session with requirements; return its process when the child has written its pid."""
+    """Start a pytest session; return its process as soon as the child has written its process id."""
     command = [sys.executable, "-m", "pytest", "-m", "conformance", "-v", "-p", "no:cacheprovider", *words]
     session = subprocess.Popen(
         command,
@@ -247,7 +247,7 @@ def start(pytester, *words):
 
 
 def read_until(session, text):
-    """Return the output of a session up to this text, which need not end a line."""
+    """Return the output of a session up to and including this text. It reads single characters, not whole lines."""
     output = ""
     while text not in output:
         character = session.stdout.read(1)
@@ -284,24 +284,24 @@ def test_a_session_that_is_interrupted_in_the_last_target_ends_the_child_and_kee
     assert "kafkatrial report: the-run/report.html" in output
 
 
-WAIT_IS_NOTED = """
+RECORD_WAIT = """
 import pathlib, subprocess
 
 wait = subprocess.Popen.wait
 
 
-def noted(self, timeout=None):
+def recorded_wait(self, timeout=None):
     if timeout is not None:
         pathlib.Path("waiting").touch()
     return wait(self, timeout)
 
 
-subprocess.Popen.wait = noted
+subprocess.Popen.wait = recorded_wait
 """
 
 
 def test_a_child_that_has_judged_the_last_target_is_not_interrupted_while_it_writes_its_report(project):
-    session = start(project({"a/b": "ok"}, conftest=WAIT_IS_NOTED, report=True), "--target", "x", "--target", "y")
+    session = start(project({"a/b": "ok"}, conftest=RECORD_WAIT, report=True), "--target", "x", "--target", "y")
     while not Path("waiting").exists():
         assert session.poll() is None
         time.sleep(0.05)
@@ -344,24 +344,24 @@ class FakeCluster(KafkaCluster):
         cls.started += 1
         cluster = cls.__new__(cls)
         cluster.number = cls.started
-        cluster.say("started")
+        cluster.record("started")
         return cluster
 
-    def say(self, what):
+    def record(self, action):
         with open("cluster.log", "a") as log:
-            log.write(f"{self.number} {what}\\n")
+            log.write(f"{self.number} {action}\\n")
 
     def kill(self, node):
-        self.say(f"kill {node}")
+        self.record(f"kill {node}")
         self.is_broken = node == "beyond repair"
 
     def restore(self):
-        self.say("restored")
+        self.record("restored")
         if getattr(self, "is_broken", False):
             raise ClusterError("node 2 does not start again")
 
     def stop(self):
-        self.say("stopped")
+        self.record("stopped")
 
 
 kafkatrial.cluster.KafkaCluster = FakeCluster
@@ -373,7 +373,7 @@ import pytest
 @pytest.fixture
 def broken(kafka_cluster):
     yield kafka_cluster.kill(1)
-    kafka_cluster.say("fixture ended")
+    kafka_cluster.record("fixture ended")
 
 
 def test_one(broken): pass
@@ -383,7 +383,7 @@ def test_two(kafka_cluster): kafka_cluster.kill(2)
 
 @pytest.fixture
 def clusters(pytester):
-    """Return a function that runs a test file on fake clusters and returns the recorded actions."""
+    """Return a function that runs a test file on fake clusters; it returns pytest's result and the recorded actions."""
     pytester.makeconftest(FAKE_CLUSTER)
 
     def clusters(text, *words, ini="", **outcomes):
@@ -406,7 +406,7 @@ def test_a_cluster_is_restored_after_each_test_and_before_the_next(clusters):
     ]
 
 
-def test_a_cluster_is_restored_after_a_failing_test_and_around_one_that_requests_it_by_name(clusters):
+def test_a_cluster_is_restored_after_a_failing_test_and_around_a_test_that_requests_it_by_name(clusters):
     text = """
 def test_one(request): request.getfixturevalue("kafka_cluster").kill(1); assert False
 def test_two(): pass
@@ -426,7 +426,7 @@ FRESH = ["1 started", "1 kill 1", "1 fixture ended", "1 stopped", "2 started", "
 
 
 @pytest.mark.parametrize(
-    ("words", "ini", "expected"),
+    ("words", "ini", "expected"),  # None: one cluster for both tests
     [
         (["--kafkatrial-cluster-scope=function"], "", FRESH),
         ([], "kafkatrial_cluster_scope = function", FRESH),
@@ -457,7 +457,7 @@ def test_two(): pass
     )
 
 
-def test_a_cluster_that_cannot_be_restored_is_no_error_of_a_test_that_only_could_request_it(clusters):
+def test_a_cluster_that_cannot_be_restored_is_no_error_of_a_test_that_did_not_request_it(clusters):
     text = """
 def test_one(kafka_cluster): kafka_cluster.kill("beyond repair")
 def test_two(request): pass
@@ -476,7 +476,7 @@ def test_two(): assert "kafkatrial.commands.broker" not in sys.modules
 
 
 def test_faults_of_one_test_do_not_affect_the_next(pytester):
-    """The test starts a real cluster."""
+    """This test starts a real cluster."""
     pytester.makepyfile("""
         def test_one(kafka_cluster):
             kafka_cluster.pause("controller").__enter__()

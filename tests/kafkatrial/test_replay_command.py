@@ -1,4 +1,4 @@
-"""`kafkatrial replay`: the result of a saved trial, and one line with exit code 4 for any other file."""
+"""`kafkatrial replay`: the result of a saved trial, and one line for a file that cannot run or a missing cluster."""
 
 import json
 import os

@@ -50,8 +50,8 @@ def test_the_page_is_small_and_self_contained_and_has_the_anomalies(report_of_on
     assert not re.search(r'(src|href)="(?!#|tables/)|@import|url\(', page)
     for text in ("lost-write", "Latency of produce", "Consumer lag", "Leaders and in-sync replicas", "tables/runs.csv"):
         assert text in page
-    for opened in re.findall(r'<a href="(tables/[^"]+)"', page):
-        assert (report_of_one_run / opened).is_file()
+    for link in re.findall(r'<a href="(tables/[^"]+)"', page):
+        assert (report_of_one_run / link).is_file()
 
 
 def test_two_runs_are_compared_in_the_given_order(tmp_path, capsys):
@@ -96,26 +96,27 @@ def test_runs_of_one_directory_are_distinguished_by_their_path(tmp_path):
     assert names == ["apache-kafka-4.3.1/a-requirement", "reference/a-requirement"]
 
 
-def broken(tmp_path, what):
+def broken_run(tmp_path, damage):
+    """Return the directory of a run with this damage."""
     run_dir = tmp_path / "run"
     shutil.copytree(EXAMPLES / "lost-write", run_dir)
     records = run_dir / "history" / "records.parquet"
-    match what:
+    match damage:
         case "cut short":
             records.write_bytes(records.read_bytes()[:-9])
         case "a column less":
             pq.write_table(pq.read_table(records).drop_columns("intact"), records)
         case "values twice":
             table = pq.read_table(records)
-            one = pa.array([1] * table.num_rows, pa.int64())
-            pq.write_table(table.set_column(table.column_names.index("value"), "value", one), records)
+            ones = pa.array([1] * table.num_rows, pa.int64())
+            pq.write_table(table.set_column(table.column_names.index("value"), "value", ones), records)
         case "no operations":
             (run_dir / "history" / "operations.parquet").unlink()
     return run_dir
 
 
 @pytest.mark.parametrize(
-    ("what", "line"),
+    ("damage", "line"),
     [
         ("cut short", "records.parquet: not a readable Parquet file"),
         ("a column less", "records.parquet: table records has no column intact"),
@@ -123,9 +124,9 @@ def broken(tmp_path, what):
         ("no operations", "nothing to report: its history has no operations"),
     ],
 )
-def test_a_broken_run_is_reported_in_one_line_and_leaves_no_files(tmp_path, capsys, what, line):
+def test_a_broken_run_is_reported_in_one_line_and_leaves_no_files(tmp_path, capsys, damage, line):
     out = tmp_path / "report"
-    assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.USAGE
+    assert exit_code(["report", str(broken_run(tmp_path, damage)), "--out", str(out)]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
     assert line in message
     assert not out.exists()

@@ -11,11 +11,11 @@ from kafkatrial.run_directory import make_run_directory
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_named_by_time_and_seed(tmp_path, monkeypatch):
+def test_the_default_name_has_the_time_and_the_seed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = make_run_directory(None, now=NOW, seed=9)
-    assert made == Path(".kafkatrial/runs/20260102T030405-9")
-    assert made.is_dir()
+    run_dir = make_run_directory(None, now=NOW, seed=9)
+    assert run_dir == Path(".kafkatrial/runs/20260102T030405-9")
+    assert run_dir.is_dir()
 
 
 def test_an_empty_directory_of_the_user_is_used(tmp_path):

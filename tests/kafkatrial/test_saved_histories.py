@@ -37,14 +37,14 @@ def test_a_run_that_recorded_no_history_is_named_as_such(tmp_path, name):
         histories_in(tmp_path)
 
 
-@pytest.mark.parametrize("what", ["missing", "empty", "unknown", "file"])
-def test_other_directories_are_rejected(tmp_path, what):
-    path = tmp_path / what
-    if what == "file":
+@pytest.mark.parametrize("kind", ["missing", "empty", "unknown", "file"])
+def test_other_paths_are_rejected(tmp_path, kind):
+    path = tmp_path / kind
+    if kind == "file":
         path.touch()
-    elif what != "missing":
+    elif kind != "missing":
         path.mkdir()
-    if what == "unknown":  # a run is below it, but it is no run directory itself
+    if kind == "unknown":  # the directory contains a run, but is no run directory itself
         (path / "inner").mkdir()
         (path / "inner" / "run.json").touch()
     with pytest.raises(UsageError, match=str(path)):

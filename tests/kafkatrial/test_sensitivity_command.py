@@ -1,4 +1,4 @@
-"""`kafkatrial sensitivity`: its findings on the terminal, as JSON and as a page, and its exit code."""
+"""`kafkatrial sensitivity`: detected and missed defects on the terminal, as JSON and as a page, and the exit code."""
 
 import json
 
@@ -24,7 +24,9 @@ ALARM = CleanRan(5, 10, FalseAlarm(5, "phantom-read", "value 9"))
 
 @pytest.fixture
 def events(monkeypatch):
-    def give(*between, complete=True):
+    """Return a function that sets the events of the campaign, except its start and its end."""
+
+    def set_events(*between, complete=True):
         def run_sensitivity(plan):
             yield SensitivityStarted(plan.defects, plan.first, plan.seconds, plan.workers)
             yield from between
@@ -32,7 +34,7 @@ def events(monkeypatch):
 
         monkeypatch.setattr(sensing, "run_sensitivity", run_sensitivity)
 
-    return give
+    return set_events
 
 
 def test_all_defects_detected_is_ok(events, capsys):

@@ -1,4 +1,4 @@
-"""Settings: the command line overrides the environment, which overrides pyproject.toml; errors are one line."""
+"""Settings: the command line overrides the environment, and both override pyproject.toml; errors name the source."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_each_source_overrides_the_next(tmp_path, monkeypatch):
     assert (settings.seed, settings.nodes, settings.profile) == (3, 2, "file")
 
 
-def test_recipes_in_the_file_are_no_error(tmp_path, monkeypatch):
+def test_targets_are_recipes_or_a_file_of_recipes(tmp_path, monkeypatch):
     write_table(tmp_path, "seed = 1", "[tool.kafkatrial.targets.x]", "start = 'x'")
     assert load_settings({}).seed == 1
     write_table(tmp_path, "targets = 'brokers.toml'")

@@ -1,4 +1,4 @@
-"""`kafkatrial simulate` as a process: output, files and exit codes; equal events for equal seeds."""
+"""`kafkatrial simulate`: invalid options, output, files and exit codes; equal events for equal seeds."""
 
 import json
 import os
@@ -59,24 +59,25 @@ def test_an_unwritable_failure_directory_is_rejected_before_anything_runs(capsys
     taken.write_text("")
     for out in (taken, taken / "below"):
         assert exit_code(["simulate", "--seeds", "1", "--out", str(out)]) is ExitCode.USAGE
-        seen = capsys.readouterr()
-        assert seen.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is not a directory"
-        assert not seen.out
+        output = capsys.readouterr()
+        assert output.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is not a directory"
+        assert not output.out
 
 
-def test_two_processes_with_different_hash_seeds_have_the_same_events_bit_for_bit(tmp_path):
+def test_two_processes_with_different_hash_seeds_have_the_same_events(tmp_path):
     words = ("simulate", "--seeds", "0..11", "--digests", "--json", "--keep-going")
     one, other = (
-        json.loads(simulate(tmp_path / name, *words, hash_seed=name).stdout) for name in _made(tmp_path, "1", "2")
+        json.loads(simulate(tmp_path / name, *words, hash_seed=name).stdout)
+        for name in _make_directories(tmp_path, "1", "2")
     )
     assert len(set(one["digests"].values())) == 12
-    for changing in ("seconds", "seeds_per_s", "virtual_over_real", "events_per_s", "directory"):
-        for found in (one, other, *one["counterexamples"], *other["counterexamples"]):
-            found.pop(changing, None)
+    for varying in ("seconds", "seeds_per_s", "virtual_over_real", "events_per_s", "directory"):
+        for summary in (one, other, *one["counterexamples"], *other["counterexamples"]):
+            summary.pop(varying, None)
     assert one == other
 
 
-def _made(tmp_path, *names):
+def _make_directories(tmp_path, *names):
     for name in names:
         (tmp_path / name).mkdir()
     return names

@@ -15,8 +15,9 @@ def test_planted_anomalies_are_listed_and_detected(tmp_path, capsys):
     assert run_command(words) == ExitCode.OK
     assert capsys.readouterr().out.endswith("in 3 partitions; planted: lost-write, duplicate (2)\n")
     assert run_command(["check", "--json", str(tmp_path / "run")]) == ExitCode.VIOLATION
-    found = json.loads(capsys.readouterr().out)
-    assert {anomaly["name"]: anomaly["count"] for anomaly in found["anomalies"]} == {"lost-write": 1, "duplicate": 2}
+    judgement = json.loads(capsys.readouterr().out)
+    counts = {anomaly["name"]: anomaly["count"] for anomaly in judgement["anomalies"]}
+    assert counts == {"lost-write": 1, "duplicate": 2}
 
 
 def test_unknown_anomaly_is_rejected_with_the_valid_names(tmp_path):

@@ -23,7 +23,7 @@ needs_kfake = pytest.mark.skipif(not KFAKE.is_file(), reason="kfake is not built
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(VARIABLE, "")  # the option sets it; restored after the test
+    monkeypatch.setenv(VARIABLE, "")  # so that its value is restored after `--targets` has set it
 
 
 @pytest.fixture
@@ -129,5 +129,5 @@ def test_the_fixture_of_pytest_starts_kfake(kfake, pytester, monkeypatch):
             assert [node.state for node in kafka_cluster.nodes] == ["running"]
         """
     )
-    ran = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--targets", kfake, "--target", "kfake")
-    ran.assert_outcomes(passed=1)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--targets", kfake, "--target", "kfake")
+    result.assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""Unfinished histories, runs and chaos sessions: never ok, because the missing part may contain a violation."""
+"""Unfinished histories, runs and chaos sessions: their verdict is never ok; the missing part may have a violation."""
 
 import json
 import shutil
@@ -93,7 +93,7 @@ def test_a_run_that_was_killed_before_its_first_history_is_unfinished(tmp_path, 
 
 @pytest.mark.parametrize("command", ["check", "report"])
 @pytest.mark.parametrize("summary", [None, {"complete": False, "rounds": [{}], "rounds_max": 4}])
-def test_a_killed_chaos_session_is_recognised_by_its_directory(tmp_path, capsys, monkeypatch, command, summary):
+def test_a_killed_chaos_session_is_inconclusive(tmp_path, capsys, monkeypatch, command, summary):
     monkeypatch.chdir(tmp_path)
     for seed, target in ((7, "reference"), (8, "apache-kafka:4.3.1")):
         name = f"{target.replace(':', '-')}-{seed}"
@@ -105,7 +105,7 @@ def test_a_killed_chaos_session_is_recognised_by_its_directory(tmp_path, capsys,
     assert "unfinished: 1 of 4 rounds judged" in shown if summary else "the chaos session was killed" in shown
 
 
-def test_a_violation_stays_one_in_a_killed_session(tmp_path):
+def test_a_violation_in_a_killed_session_stays_a_violation(tmp_path):
     example(tmp_path / "chaos" / "reference-7", "lost-write", seed=7, target="reference", complete=False)
     assert exit_code(["check", str(tmp_path / "chaos")]) is ExitCode.VIOLATION
 

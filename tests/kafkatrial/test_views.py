@@ -1,4 +1,4 @@
-"""Views of progress, installations and targets on a terminal and in a log."""
+"""Progress of runs and installations on a terminal and in a log, the table of targets, and the result of a probe."""
 
 import io
 
@@ -79,17 +79,17 @@ def test_an_installation_in_a_log_has_few_lines(capsys):
 
 
 @pytest.mark.parametrize("missing", [None, "rejected toxiproxy-server: wrong hash; run: kafkatrial targets install"])
-def test_targets_have_their_install_command(monkeypatch, missing):
+def test_a_missing_target_has_the_command_that_installs_it(monkeypatch, missing):
     monkeypatch.setattr(target_tables, "why_no_mesh", lambda: missing)
     (row,) = [line for line in as_text(render_kinds(), width=240).splitlines() if line.startswith("toxiproxy")]
     assert row.endswith("yes" if missing is None else f"no; {missing}")
 
 
-@pytest.mark.parametrize(("controller", "word"), [(1, "node 1"), (-1, "unknown"), (None, "unknown")])
-def test_a_probe(controller, word):
+@pytest.mark.parametrize(("controller", "shown"), [(1, "node 1"), (-1, "unknown"), (None, "unknown")])
+def test_a_probe(controller, shown):
     facts = BrokerFacts({"Fetch": (4, 17)}, "abc", controller, (Node(1, "127.0.0.1", 9092),))
     text = as_text(render_probe(facts))
-    assert text.startswith(f"cluster abc, controller {word}")
+    assert text.startswith(f"cluster abc, controller {shown}")
     assert [line.split() for line in text.splitlines()][-1] == ["Fetch", "4-17"]
     assert "127.0.0.1:9092" in text
 

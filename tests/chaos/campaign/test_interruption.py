@@ -40,7 +40,7 @@ def test_only_the_first_signal_interrupts(number):
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_during_a_finalizer_interrupts(number):
-    """Reproduces: `kafkatrial chaos` continued after SIGTERM, and its verdict was ok, with exit code 0."""
+    """Regression: `kafkatrial chaos` continued after SIGTERM, and its verdict was ok, with exit code 0."""
     with pytest.raises(KeyboardInterrupt):
         wait_after(lambda: Finalized(number))
 
@@ -61,7 +61,7 @@ def test_a_signal_during_a_callback_of_the_garbage_collector_interrupts(number):
         gc.callbacks.remove(callback)
 
 
-def test_the_context_leaves_nothing_behind():
+def test_the_context_restores_the_signal_handlers_and_the_hook():
     before = [signal.getsignal(number) for number in NUMBERS], sys.unraisablehook
     with interruptible():
         pass

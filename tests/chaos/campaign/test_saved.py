@@ -27,10 +27,10 @@ def test_a_saved_failure_is_loaded_unchanged(tmp_path):
     assert (saved.directory, saved.trial, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
 
 
-def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
-    others = (replace(FOUND, trial=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
-    for found in (FOUND, FOUND, *others):
-        save(tmp_path, found)
+def test_equal_failures_are_saved_once_and_different_failures_separately(tmp_path):
+    different = (replace(FOUND, trial=Trial()), replace(FOUND, defect=""), replace(FOUND, name="duplicate"))
+    for counterexample in (FOUND, FOUND, *different):
+        save(tmp_path, counterexample)
     assert len(load_failures(tmp_path)) == 4
 
 
@@ -48,9 +48,9 @@ def test_an_unreadable_file_is_an_error_of_one_line(tmp_path, content):
     assert "\n" not in str(raised.value)
 
 
-def run_program(tmp_path, found):
+def run_program(tmp_path, counterexample):
     file = tmp_path / "program.py"
-    file.write_text(program_of(found))
+    file.write_text(program_of(counterexample))
     return run_file(tmp_path, file)
 
 
@@ -91,11 +91,11 @@ def test_the_saved_program_runs_the_saved_trial_even_after_an_edit_of_its_file(t
 
 
 def test_a_failure_is_loaded_with_its_target(tmp_path):
-    found = replace(FOUND, target="apache-kafka:4.3.1", defect="", seed=9, is_confirmed=False)
-    directory = save(tmp_path, found)
+    counterexample = replace(FOUND, target="apache-kafka:4.3.1", defect="", seed=9, is_confirmed=False)
+    directory = save(tmp_path, counterexample)
     saved = load_failure(directory)
-    assert (saved.target, saved.trial, saved.name) == (found.target, SCRIPT, "lost-write")
+    assert (saved.target, saved.trial, saved.name) == (counterexample.target, SCRIPT, "lost-write")
     assert directory.name.startswith("apache-kafka-4.3.1-lost-write-")
-    assert "run_program(trial, target='apache-kafka:4.3.1', name='lost-write')" in program_of(found)
+    assert "run_program(trial, target='apache-kafka:4.3.1', name='lost-write')" in program_of(counterexample)
     with pytest.raises(SavedFailureError, match="nowhere: not the directory of a saved failure"):
         load_failure(tmp_path / "nowhere")

@@ -10,7 +10,7 @@ from fixtures.clients.steps import Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
 
 
-def sends_enough(trial):
+def has_many_batches_and_a_long_kill(trial):
     """Whether a producer sends seven batches or more in one step, and a node is killed for 1,234 ms or longer."""
     batches = any(
         isinstance(step, SendBatches) and step.batches >= 7
@@ -21,12 +21,14 @@ def sends_enough(trial):
     return batches and any(isinstance(timed.fault, Kill) and timed.for_ms >= 1_234 for timed in trial.schedule)
 
 
-def small(trial, violates=sends_enough, *, runs_max=400, time_is_up=lambda: False):
+def small(trial, violates=has_many_batches_and_a_long_kill, *, runs_max=400, time_is_up=lambda: False):
     return smallest(trial, violates, lambda runs: runs < runs_max and not time_is_up())
 
 
 def violating_seeds(count):
-    return list(islice((seed for seed in count_from(0) if sends_enough(trial_of_seed(seed))), count))
+    return list(
+        islice((seed for seed in count_from(0) if has_many_batches_and_a_long_kill(trial_of_seed(seed))), count)
+    )
 
 
 def test_only_steps_that_the_violation_needs_are_left():
@@ -44,22 +46,22 @@ def test_only_steps_that_the_violation_needs_are_left():
 
 
 def test_a_smaller_trial_can_be_read_again():
-    """Both names with their default would be valid values of a field, and no valid trial."""
+    """The default is a valid name of either topic, but a trial with two topics of this name is invalid."""
     trial = Trial(topics=(Topic("x", partitions=2), Topic("y")))
     found = small(trial, lambda candidate: len(candidate.topics) == 2)
     assert found.trial == Trial(topics=(Topic(), Topic("y")))
 
 
 def test_no_trial_runs_twice_and_the_limit_of_runs_holds():
-    ran = []
+    trials = []
 
     def violates(trial):
-        ran.append(trial)
-        return sends_enough(trial)
+        trials.append(trial)
+        return has_many_batches_and_a_long_kill(trial)
 
     found = small(trial_of_seed(violating_seeds(1)[0]), violates, runs_max=20)
-    assert len(ran) == len(set(ran)) == found.runs <= 20
-    assert sends_enough(found.trial)
+    assert len(trials) == len(set(trials)) == found.runs <= 20
+    assert has_many_batches_and_a_long_kill(found.trial)
 
 
 def test_the_result_at_the_timeout_still_violates():
@@ -69,7 +71,7 @@ def test_the_result_at_the_timeout_still_violates():
     found = small(trial, time_is_up=lambda: next(runs, None) is None)
     assert found.runs == 10
     assert found.trial != trial
-    assert sends_enough(found.trial)
+    assert has_many_batches_and_a_long_kill(found.trial)
 
 
 def test_a_trial_without_a_smaller_one_that_violates_is_the_result():

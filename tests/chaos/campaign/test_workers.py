@@ -65,7 +65,7 @@ def spin(number):
 
 
 def results_of(work, numbers, *, workers=2, **settings):
-    """Return the results of the work; -n in place of a square if the number n is overdue."""
+    """Return the results of the work. The result of an overdue number n is -n, with process id 0."""
     settings = {"limit_s": 60, "overdue": lambda number: (-number, 0)} | settings
     return in_order(Job(work, **settings), iter(numbers), workers)
 
@@ -118,7 +118,7 @@ def test_a_worker_that_dies_or_fails_is_an_error_that_names_the_number():
     assert not children()
 
 
-def test_workers_end_when_their_parent_is_gone(tmp_path):
+def test_workers_end_when_their_parent_is_killed(tmp_path):
     program = f"""
 import itertools, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})

@@ -45,21 +45,21 @@ def test_a_cluster_with_an_unknown_defect_is_rejected(name):
 
 @pytest.fixture
 def machine_with_fuse(monkeypatch):
-    """Pretend that FUSE is available; these tests replace the function that runs a round, so no disk is used."""
+    """Pretend that FUSE is available. The tests with this fixture replace `run`, and therefore use no disk."""
     monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: None)
 
 
 @pytest.mark.usefixtures("machine_with_fuse")
 def test_a_round_runs_until_it_detects_the_defect_and_once_on_the_clean_broker():
-    ran = []
+    targets = []
 
     def run(target, a_round, run_dir, *, disk):
-        ran.append(target)
+        targets.append(target)
         assert (a_round, disk) == (BLACKOUT_OF_SEGMENTS, DiskKind.FUSE)
-        return report(*[LOST] * (len(ran) == 2))
+        return report(*[LOST] * (len(targets) == 2))
 
     detected, clean = try_defects(["flush-no-directory"], rounds_max=3, run=run)
-    assert ran == ["defective:flush-no-directory"] * 2 + [CLEAN]
+    assert targets == ["defective:flush-no-directory"] * 2 + [CLEAN]
     assert (detected.violations, detected.rounds, clean.violations, clean.target) == ((LOST,), 2, (), CLEAN)
 
 
@@ -72,10 +72,10 @@ def test_shared_rounds_run_once_on_the_clean_broker():
 
 @pytest.mark.usefixtures("machine_without_fuse")
 def test_a_power_cut_needs_the_disk_that_loses_directory_entries():
-    """On ext4 the defect has no effect, so it would count as missed."""
-    ran = []
-    tried, clean = try_defects(["flush-no-directory"], rounds_max=3, run=lambda *_, **__: ran.append(1))
-    assert (tried.not_run, clean.not_run, ran) == ("no FUSE here",) * 2 + ([],)
+    """On ext4 the defect has no effect. If the round ran there, the defect would count as missed."""
+    runs = []
+    tried, clean = try_defects(["flush-no-directory"], rounds_max=3, run=lambda *_, **__: runs.append(1))
+    assert (tried.not_run, clean.not_run, runs) == ("no FUSE here",) * 2 + ([],)
     assert "FUSE" not in reasons_not_to_run(CLEAN, ROUNDS["end-with-a-connection"])
 
 

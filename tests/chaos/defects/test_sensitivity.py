@@ -1,4 +1,4 @@
-"""Sensitivity counts detected defects, does not count a false alarm, and lists missed defects."""
+"""Sensitivity: events for detected and missed defects, false alarms, trials without end, and an interruption."""
 
 import pytest
 
@@ -34,8 +34,8 @@ def test_an_easy_defect_is_detected_and_the_clean_broker_has_no_violation():
 
 
 def test_a_violation_of_the_clean_broker_is_a_false_alarm(monkeypatch):
-    everything = Violation("lost-write", "as always", 0)
-    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: everything)
+    violation = Violation("lost-write", "as always", 0)
+    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: violation)
     tried = try_defect(EASY, [7], seconds=60.0)
     assert (tried.name, tried.trials) == ("", 1)
     assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
@@ -48,9 +48,9 @@ def test_a_defect_without_a_violation_is_missed(monkeypatch):
 
 
 def test_a_saved_trial_that_does_not_detect_its_defect_is_counted(monkeypatch):
-    ran = []
-    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: ran.append(trial))
-    assert try_defect(EASY, [7], seconds=60.0, known=Trial()).trials == len(ran) == 2
+    trials = []
+    monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: trials.append(trial))
+    assert try_defect(EASY, [7], seconds=60.0, known=Trial()).trials == len(trials) == 2
 
 
 def test_a_requirement_is_tried_before_any_trial(monkeypatch):

@@ -1,4 +1,4 @@
-"""End of a session of rounds, with targets that start and with one that does not."""
+"""Sessions of rounds whose target does not start: when they end, their result, and an early interruption."""
 
 import json
 from types import SimpleNamespace
@@ -22,9 +22,9 @@ KILL = Trial(schedule=(Timed(0, Kill(Role.LEADER), 100),))
 
 @pytest.fixture
 def targets(monkeypatch):
-    """Return a dict that tests fill: for each target, an iterator that yields for each round whether the target starts.
+    """Return a dict that a test fills: for each target an iterator, with a value for each round.
 
-    After the last value, the target does not start.
+    The value is true if the target starts. After the last value, the target does not start.
     """
     starts = {}
 

@@ -1,4 +1,4 @@
-"""States that a history covers."""
+"""States of partitions that a history covers, by the responses and errors in it."""
 
 import itertools
 

@@ -13,7 +13,11 @@ from tests.chaos.live.clock import Clock
 
 @pytest.fixture
 def produced(monkeypatch):
-    """Return `batches`, the sent (partition, number of records), and `outcomes`, which tests set; None: no leader."""
+    """Replace the client of a leader; return an object with the requests and their outcomes.
+
+    `batches` has the (partition, number of records) of each request, and `resets` the number of closed clients. A test
+    sets `outcomes`, in which None means that the partition has no leader.
+    """
     sent = SimpleNamespace(batches=[], outcomes=iter(()), resets=0)
 
     class LeaderClient:

@@ -18,6 +18,7 @@ from tests.admin import admin_of, topics_of
 pytestmark = pytest.mark.toxiproxy
 
 ALL = -1
+"""The value of acks=all."""
 CUT = Timed(300, Cut(Role.CLIENTS, Role.LEADER, keeps=Keeps.NOTHING), 1_000)
 HELD = Timed(1_800, HoldRequests(Role.CLIENTS, Role.LEADER, (0,)), 500)
 OF_CLIENTS = (CUT.fault, HELD.fault, Slow(1, Role.CLIENTS, 5), Reset(Role.CLIENTS, 2), Refuse(Role.CLIENTS, 3))
@@ -30,20 +31,20 @@ def cluster():
         yield cluster
 
 
-def named(cluster):
+def target_name(cluster):
     return f"bootstrap:{cluster.bootstrap_servers.partition(',')[0]}"
 
 
 def test_faults_of_nodes_are_left_out(cluster):
     schedule = tuple(Timed(100, fault, 100) for fault in (*OF_CLIENTS, *OF_NODES))
-    supported = remove_unsupported_faults(named(cluster), Trial(schedule=schedule))
+    supported = remove_unsupported_faults(target_name(cluster), Trial(schedule=schedule))
     assert [timed.fault for timed in supported.trial.schedule] == list(OF_CLIENTS)
     assert supported.unsupported == dict.fromkeys(OF_NODES, "the cluster was not started by kafkatrial")
 
 
 def test_a_round_breaks_links_and_leaves_nothing(cluster, tmp_path):
     trial = Trial(clients=(OneByOne(idempotent=True), Tail()), schedule=(CUT, HELD), steady_ms=300, healed_ms=300)
-    report = run_on(named(cluster), trial, tmp_path / "run")
+    report = run_on(target_name(cluster), trial, tmp_path / "run")
     assert report.verdict is Verdict.OK
     assert [each.found for each in report.facts.injected] == [True, True]
     assert report.facts.unhealed == ()
@@ -60,7 +61,7 @@ def test_a_topic_of_the_same_name_is_not_touched(cluster, tmp_path):
     client.create_topics([NewTopic("a", 1, 1)])["a"].result()
     try:
         with pytest.raises(ScriptNotRunError, match=r"^the cluster has topics with the names of the round: a$"):
-            run_on(named(cluster), Trial(schedule=(CUT,)), tmp_path / "run")
+            run_on(target_name(cluster), Trial(schedule=(CUT,)), tmp_path / "run")
         assert topics_of(cluster) == {"a"}
     finally:
         client.delete_topics(["a"])["a"].result()
@@ -69,4 +70,4 @@ def test_a_topic_of_the_same_name_is_not_touched(cluster, tmp_path):
 def test_too_few_brokers_for_the_replicas_are_an_error(cluster, tmp_path):
     trial = Trial(topics=(Topic(replication_factor=5),), schedule=(CUT,))
     with pytest.raises(TargetError, match=r"has 3 brokers, and the topics of a round have 5 replicas$"):
-        run_on(named(cluster), trial, tmp_path / "run")
+        run_on(target_name(cluster), trial, tmp_path / "run")

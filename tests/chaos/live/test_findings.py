@@ -16,10 +16,10 @@ KEEPING = [each for each in FINDINGS.values() if each.must_be_shown]
 SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
 
 
-def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
-    schedule = of.trial.schedule
+def report(finding, injected=None, coverage=SEEN, kept=5, lost=None):
+    schedule = finding.trial.schedule
     return Report(
-        trial=of.trial,
+        trial=finding.trial,
         target="reference",
         judgement=Judgement(0, 0, ()),
         facts=RoundFacts(
@@ -71,7 +71,7 @@ def test_a_loss_at_a_leader_kill_needs_a_kill():
 )
 def test_a_duplicate_after_a_restart_needs_a_kill_and_a_permitted_duplicate(name, verdict, is_shown):
     finding = FINDINGS["idempotent-duplicate-after-restart"]
-    seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
-    unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)
-    assert finding.shows(seen) == is_shown
-    assert not finding.shows(replace(seen, facts=RoundFacts(injected=unkilled)))
+    shown = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
+    without_kill = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)
+    assert finding.shows(shown) == is_shown
+    assert not finding.shows(replace(shown, facts=RoundFacts(injected=without_kill)))

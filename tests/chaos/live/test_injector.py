@@ -1,4 +1,4 @@
-"""Execution of a schedule on a scripted target of three nodes that records every action, in simulated time."""
+"""Execution of a schedule, in simulated time, on a scripted target of three nodes that records every action."""
 
 import contextlib
 import errno
@@ -93,8 +93,8 @@ class Target:
         )
         self._directory = directory
 
-    def _do(self, *what):
-        self.done.append((round(self.transport.now_s, 3), *what))
+    def _do(self, *action):
+        self.done.append((round(self.transport.now_s, 3), *action))
 
     def kill(self, node):
         self._do("kill", node)
@@ -124,10 +124,10 @@ class Target:
         self._do("heal")
 
     @contextlib.contextmanager
-    def _while(self, *what):
-        self._do(*what)
+    def _while(self, *fault):
+        self._do(*fault)
         yield
-        self._do("heal", what[0])
+        self._do("heal", fault[0])
 
     def configure(self, node, name, value):
         self._do("configure", node, name, value)
@@ -152,9 +152,9 @@ class Recorder:
 
     @contextlib.contextmanager
     def fault(self, kind, target, argument=None):
-        began = self._clock.now_s
+        began_s = self._clock.now_s
         yield
-        self.rows.append((kind, target, argument, round(began, 3), round(self._clock.now_s, 3)))
+        self.rows.append((kind, target, argument, round(began_s, 3), round(self._clock.now_s, 3)))
 
 
 class Administered:
@@ -208,10 +208,10 @@ def inject(clock, target, view):
 
 
 def test_a_fault_begins_after_the_steady_phase_and_ends_in_time(inject, target):
-    ran = inject(Timed(500, Kill(Role.LEADER), 2_000), Timed(1_000, Pause(2), 100))
+    result = inject(Timed(500, Kill(Role.LEADER), 2_000), Timed(1_000, Pause(2), 100))
     assert target.done == [(1.5, "kill", 1), (2.0, "pause", 2), (2.1, "resume", 2), (3.5, "launch", 1)]
-    assert ran.rows == [("pause", "2", None, 2.0, 2.1), ("kill", "1", None, 1.5, 3.5)]
-    assert ran.found == [True, True]
+    assert result.rows == [("pause", "2", None, 2.0, 2.1), ("kill", "1", None, 1.5, 3.5)]
+    assert result.found == [True, True]
 
 
 def test_without_a_fault_in_force_the_schedule_waits_for_recovery(inject, target, clock):
@@ -224,15 +224,15 @@ def test_without_a_fault_in_force_the_schedule_waits_for_recovery(inject, target
 
 
 def test_a_node_starts_when_the_last_of_several_faults_is_over(inject, target):
-    ran = inject(Timed(0, Kill(1), 1_000), Timed(500, ShutDown(1), 2_000))
+    result = inject(Timed(0, Kill(1), 1_000), Timed(500, ShutDown(1), 2_000))
     assert [each for each in target.done if each[1] == "launch"] == [(3.5, "launch", 1)]
-    assert {row[:2]: row[3:] for row in ran.rows} == {("kill", "1"): (1.0, 3.5), ("shutdown", "1"): (1.5, 3.5)}
+    assert {row[:2]: row[3:] for row in result.rows} == {("kill", "1"): (1.0, 3.5), ("shutdown", "1"): (1.5, 3.5)}
 
 
 def test_a_paused_node_is_not_resumed_by_the_end_of_another_pause(inject, target):
-    ran = inject(Timed(0, Pause(1), 2_000), Timed(500, Pause(1), 100))
+    result = inject(Timed(0, Pause(1), 2_000), Timed(500, Pause(1), 100))
     assert target.done == [(1.0, "pause", 1), (3.0, "resume", 1)]
-    assert ran.found == [True, False]
+    assert result.found == [True, False]
 
 
 def test_a_fault_that_fails_is_recorded_and_the_schedule_continues(inject, target, monkeypatch):
@@ -240,10 +240,10 @@ def test_a_fault_that_fails_is_recorded_and_the_schedule_continues(inject, targe
         raise TargetError("the clock of node 1 drifts already")
 
     monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=fail), raising=False)
-    ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
-    assert [each.rejection for each in ran.injected] == ["the clock of node 1 drifts already", ""]
-    assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of a failed fault ends at once"
-    assert ran.rows[0][3] == ran.rows[0][4]
+    result = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
+    assert [each.rejection for each in result.injected] == ["the clock of node 1 drifts already", ""]
+    assert [row[0] for row in result.rows] == ["clock", "kill"], "the row of a failed fault ends at once"
+    assert result.rows[0][3] == result.rows[0][4]
 
 
 def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
@@ -256,11 +256,11 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
 
 
 def test_a_broker_outside_every_isr_is_restarted(inject, target, view):
-    ran = inject(Timed(0, Unregister(2), 1_000))
+    result = inject(Timed(0, Unregister(2), 1_000))
     view.update(A0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
-    ran.nodes.restart_missing()
+    result.nodes.restart_missing()
     assert target.done[-2:] == [(2.0, "kill", 2), (2.0, "launch", 2)]
-    assert ran.rows[-1][:2] == ("kill", "2")
+    assert result.rows[-1][:2] == ("kill", "2")
     assert not target.down
 
 
@@ -271,9 +271,9 @@ def test_network_faults_name_directions(inject, target):
 
 
 def test_a_power_cut_hits_all_nodes_at_one_moment(inject, target):
-    ran = inject(Timed(0, PowerCut(), 500))
+    result = inject(Timed(0, PowerCut(), 500))
     assert target.done == [(1.0, "cut power", 1, 2, 3), *((1.5, "launch", node) for node in (1, 2, 3))]
-    assert {row[0] for row in ran.rows} == {"power"}
+    assert {row[0] for row in result.rows} == {"power"}
 
 
 def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatch):
@@ -294,23 +294,23 @@ def test_a_setting_is_reverted(inject, target):
 
 
 def test_every_fault_is_healed_after_a_cancellation(inject, target):
-    ran = inject(Timed(0, Kill(1), 9_000), Timed(100, Pause(2), 9_000), Timed(5_000, Kill(3), 1), cancelled_at_s=1.5)
+    result = inject(Timed(0, Kill(1), 9_000), Timed(100, Pause(2), 9_000), Timed(5_000, Kill(3), 1), cancelled_at_s=1.5)
     assert [each[1:] for each in target.done] == [("kill", 1), ("pause", 2), ("resume", 2), ("launch", 1)]
-    assert len(ran.rows) == 2
+    assert len(result.rows) == 2
 
 
 def test_a_node_that_ended_by_itself_is_recorded_and_started(inject, target):
     target.down[2] = "OutOfMemoryError"
-    ran = inject(Timed(0, Kill(1), 100))
-    assert ran.nodes.deaths == {2: "OutOfMemoryError"}
+    result = inject(Timed(0, Kill(1), 100))
+    assert result.nodes.deaths == {2: "OutOfMemoryError"}
     assert not target.down
 
 
 @pytest.mark.parametrize(("isr", "is_recorded"), [((1,), True), ((1, 2), False), ((2,), False)])
 def test_a_lost_log_of_the_last_in_sync_replica_counts_as_unclean_election(inject, view, isr, is_recorded):
     view.update(A0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
-    ran = inject(Timed(0, Wipe(1), 500))
-    assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is is_recorded
+    result = inject(Timed(0, Wipe(1), 500))
+    assert any(row[0] == "election" and "unclean" in row[2] for row in result.rows) is is_recorded
 
 
 @pytest.mark.parametrize(
@@ -328,26 +328,26 @@ def test_every_topic_that_lost_records_counts_as_unclean_election(inject, target
     view = View({"a": 1, "b": 1})
     view.update(A0, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=1))
     view.update(B0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
-    ran = inject(Timed(0, fault, 500), view=view)
-    assert [row[1] for row in ran.rows if row[0] == "election"] == topics
+    result = inject(Timed(0, fault, 500), view=view)
+    assert [row[1] for row in result.rows if row[0] == "election"] == topics
 
 
 @pytest.mark.parametrize(("whole", "topics"), [(A0, ["b"]), (B0, [])])
 def test_a_full_isr_of_one_partition_has_no_effect_on_another(inject, clock, whole, topics):
     view = View({"a": 1, "b": 1})
-    ran = inject(Timed(0, Wipe(1), 500), view=view)
+    result = inject(Timed(0, Wipe(1), 500), view=view)
     clock.sleep(1)
     view.update(whole, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
     clock.sleep(1)
     view.update(B0, PartitionSeen(1, 7, (1,), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
-    assert [row[1] for row in ran.rows if row[0] == "election"] == topics
+    assert [row[1] for row in result.rows if row[0] == "election"] == topics
 
 
 @pytest.mark.parametrize(("flushed", "is_recorded"), [((), True), (("b",), True), (("a",), False)])
 def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, view, flushed, is_recorded):
     view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
-    ran = inject(Timed(0, PowerCut((1,)), 500), flushed=flushed)
-    assert any(row[0] == "election" for row in ran.rows) is is_recorded
+    result = inject(Timed(0, PowerCut((1,)), 500), flushed=flushed)
+    assert any(row[0] == "election" for row in result.rows) is is_recorded
 
 
 @pytest.mark.parametrize(
@@ -363,10 +363,10 @@ def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, 
     ],
 )
 def test_lasting_faults_are_healed(inject, target, fault, done):
-    ran = inject(Timed(0, fault, 500))
+    result = inject(Timed(0, fault, 500))
     assert target.done[0] == (1.0, *done)
     assert target.done[1][:2] == (1.5, "heal")
-    assert [row[3:] for row in ran.rows] == [(1.0, 1.5)]
+    assert [row[3:] for row in result.rows] == [(1.0, 1.5)]
 
 
 def test_a_fault_without_its_node_or_link_does_nothing(inject, target):
@@ -391,8 +391,8 @@ def test_a_node_restarts_with_another_setting_or_version(inject, target, fault, 
 
 def test_a_node_that_the_kernel_killed_for_its_memory_is_not_a_violation(inject, target):
     target.down[2] = "killed"
-    ran = inject(Timed(0, LimitMemory(2, 1), 500))
-    assert ran.nodes.deaths == {}
+    result = inject(Timed(0, LimitMemory(2, 1), 500))
+    assert result.nodes.deaths == {}
     assert target.down == {}
 
 
@@ -416,10 +416,10 @@ def test_a_stale_copy_has_the_contents_of_its_time(inject, target, view, tmp_pat
         return (copy / "a-0" / "0.log").read_text()
 
     view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
-    ran = inject(Timed(0, StaleCopy(1), 500))
+    result = inject(Timed(0, StaleCopy(1), 500))
     assert restored == ["old"]
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1), ("kill", 1), ("launch", 1)]
-    assert any(row[0] == "election" for row in ran.rows), "it leads again, and has lost records"
+    assert any(row[0] == "election" for row in result.rows), "the node leads again, and has lost records"
 
 
 def test_files_are_truncated_while_the_node_is_down(inject, target, monkeypatch):
@@ -434,6 +434,6 @@ def test_a_node_that_cannot_be_killed_in_time_is_not_kept_down(inject, target, m
         raise TargetError("process 7 was killed and has not ended after 10 s: it waits for its disk")
 
     monkeypatch.setattr(Target, "kill", kill)
-    ran = inject(Timed(0, Kill(1), 500))
-    assert ran.injected[0].rejection.startswith("process 7")
+    result = inject(Timed(0, Kill(1), 500))
+    assert result.injected[0].rejection.startswith("process 7")
     assert target.down == {}

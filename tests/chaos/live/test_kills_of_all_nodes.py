@@ -15,6 +15,7 @@ from fixtures.faults import Kill, Timed
 from linearizability.operation import Outcome
 
 ALL = -1
+"""The value of acks=all."""
 ROUNDS = 20
 KILLS = 15
 """Kills of all nodes in each round: three hundred in total."""
@@ -43,7 +44,7 @@ def trial(seed: int) -> Trial:
 
 
 def kills_while_written(run_dir: Path) -> int:
-    """Return the number of kills of all nodes that follow an acknowledged batch since the previous such kill."""
+    """Return the number of kills of all nodes with an acknowledged batch between the previous kill and this one."""
     faults = parquet.read_table(run_dir / "history" / "faults.parquet").to_pylist()
     calls = parquet.read_table(run_dir / "history" / "operations.parquet").select(["f", "outcome", "complete_ns"])
     acknowledged = [

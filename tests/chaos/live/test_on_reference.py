@@ -16,6 +16,7 @@ from linearizability.operation import Outcome
 pytestmark = pytest.mark.sampled(2)
 
 ALL = -1
+"""The value of acks=all."""
 LOAD = (Pipelined(), Pipelined(), OneByOne(idempotent=True), OneByOne(), LeaderReader(), Tail())
 APART_MS = 7_000
 """Longer than a node takes to shut down, start and catch up."""
@@ -37,11 +38,11 @@ def trial(*schedule, clients=LOAD, **properties):
 def run(pytestconfig, tmp_path, capsys):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
 
-    def run(wanted):
-        supported = remove_unsupported_faults(target, wanted)
+    def run(trial_to_run):
+        supported = remove_unsupported_faults(target, trial_to_run)
         if supported.unsupported:
             pytest.skip("; ".join(supported.unsupported.values()))
-        report = run_on(target, wanted, tmp_path / "run")
+        report = run_on(target, trial_to_run, tmp_path / "run")
         with capsys.disabled():
             print(f"\n{target}: {report.acknowledged:,} records, {dict(report.coverage)}", end=" ", flush=True)
         assert report.violations == ()

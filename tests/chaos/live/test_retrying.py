@@ -38,9 +38,10 @@ class Leader:
 
 @pytest.fixture
 def producer():
-    """Return `connect`, which returns the batches sent on a connection as (epoch, first sequence, number).
+    """Return an object with `connect` and `acknowledged`.
 
-    `acknowledged` has the op_ids of the completed operations.
+    `connect` sends batches to a leader that returns the given errors. It returns each batch as (producer epoch, base
+    sequence, number of the batch). `acknowledged` has the op_ids of the completed operations.
     """
     recorder = SimpleNamespace(
         client=lambda *_: None,
@@ -56,11 +57,11 @@ def producer():
         topic_ids={},
         raw_client=lambda **_: None,
     )
-    made = RetryingProducer(Retrying(), context, 0)
+    producer = RetryingProducer(Retrying(), context, 0)
 
     def connect(*errors):
         leader = Leader(errors)
-        made._produce(leader)
+        producer._produce(leader)
         return leader.sent
 
     return SimpleNamespace(connect=connect, acknowledged=done)

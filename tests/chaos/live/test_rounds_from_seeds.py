@@ -1,4 +1,4 @@
-"""Rounds generated from seeds, and their shrinking."""
+"""Rounds generated from seeds, the properties of their topics during the whole round, and their shrinking."""
 
 from dataclasses import replace
 
@@ -60,8 +60,8 @@ def test_a_long_fault_is_alone_and_exceeds_the_recovery_time():
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(FAULT_KINDS)))
 def test_a_schedule_with_faults_of_real_clusters_runs_in_the_simulation(kind):
-    ran = run(Trial(schedule=tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)))
-    assert ran.violation is None
+    schedule = tuple(timed for seed in range(3) for timed in round_of(seed, (kind,)).schedule)
+    assert run(Trial(schedule=schedule)).violation is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Error of a round that could not be run."""
+"""Error of a round that could not be run, with the processes that it left behind."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def leftover():
 
 
 class Failing:
-    """Cluster that does not start, and may leave a process behind."""
+    """Cluster that does not start. If `leaves` is a list, it leaves a process behind and adds it to the list."""
 
     def __init__(self, work_dir, leaves):
         self._work_dir, self._leaves = work_dir, leaves
@@ -41,16 +41,17 @@ class Failing:
 
 
 def fail(monkeypatch, tmp_path, leaves):
-    made = []
+    """Run a round whose cluster does not start; return the error."""
+    clusters = []
 
     def target(name, trial, work_dir, disk):
-        made.append(Failing(work_dir, leaves))
-        return made[-1]
+        clusters.append(Failing(work_dir, leaves))
+        return clusters[-1]
 
     monkeypatch.setattr(session, "_target", target)
     with pytest.raises(TargetError) as raised:
         session.run_on("reference", Trial(), tmp_path)
-    assert made[0].logs == [tmp_path / "brokers"]
+    assert clusters[0].logs == [tmp_path / "brokers"]
     return str(raised.value)
 
 

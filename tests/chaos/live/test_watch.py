@@ -9,7 +9,7 @@ from chaos.live.watch import PartitionSeen, QuorumSeen, TopicPartition, View, Wa
 from fixtures.clients.stage import THREADS
 from fixtures.faults import Role
 
-SECOND = 1_000_000_000
+SECOND_NS = 1_000_000_000
 
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -24,8 +24,8 @@ def seen(leader=1, epoch=5, isr=(1, 2, 3), *, by_leader=False, at_ns=0, replicas
     [
         (seen(epoch=5, isr=(1,)), seen(epoch=4, isr=(2,)), (1,)),
         (seen(epoch=5, isr=(1,)), seen(epoch=6, isr=(2,)), (2,)),
-        (seen(isr=(1,), by_leader=True), seen(isr=(1, 2), at_ns=SECOND // 2), (1,)),
-        (seen(isr=(1,), by_leader=True), seen(isr=(1, 2), at_ns=2 * SECOND), (1, 2)),
+        (seen(isr=(1,), by_leader=True), seen(isr=(1, 2), at_ns=SECOND_NS // 2), (1,)),
+        (seen(isr=(1,), by_leader=True), seen(isr=(1, 2), at_ns=2 * SECOND_NS), (1, 2)),
         (seen(isr=(1,)), seen(isr=(1, 2)), (1, 2)),
         (seen(isr=(1,)), seen(isr=(1, 2), by_leader=True), (1, 2)),
     ],
@@ -68,7 +68,7 @@ def test_roles_without_a_known_leader_have_no_node():
     assert view.node(Role.CONTROLLER) is None
 
 
-def test_a_cluster_is_complete_after_a_new_response_of_every_node():
+def test_a_cluster_is_whole_after_a_new_response_of_every_node():
     view = View({"a": 1})
     view.update(A0, seen())
     assert view.is_whole((1, 2), 100) is False
@@ -78,7 +78,7 @@ def test_a_cluster_is_complete_after_a_new_response_of_every_node():
     view.update(A0, seen(at_ns=101))
     assert view.is_whole((1, 2), 100)
     view.update(A1, seen(isr=(1, 2), at_ns=101))
-    assert not view.is_whole((1, 2), 100), "a partition that was added has no full ISR"
+    assert not view.is_whole((1, 2), 100), "the added partition has no full ISR"
 
 
 def test_a_cluster_is_whole_if_every_topic_is():
@@ -103,11 +103,11 @@ def test_every_topic_is_watched():
             return SimpleNamespace(response=SimpleNamespace(topics=named))
 
         def describe_quorum(self):
-            over.set()
+            has_ended.set()
             return SimpleNamespace(error="NOT_CONTROLLER")
 
-    over = THREADS.event()
-    stage = SimpleNamespace(start=THREADS.start, event=lambda: over)
+    has_ended = THREADS.event()
+    stage = SimpleNamespace(start=THREADS.start, event=lambda: has_ended)
     target = SimpleNamespace(stage=stage, nodes=[SimpleNamespace(id=1)])
     recorder = SimpleNamespace(now_ns=lambda: 7)
     context = SimpleNamespace(

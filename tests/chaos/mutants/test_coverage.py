@@ -12,8 +12,8 @@ MUTANT = Mutant("core.log", "Log.append", line=7, operator="constant", before="1
 
 def coverage(name, *functions, lines=(), seconds=1.0):
     """Return the coverage of an attempt that ran these functions, and these lines of `Log.append`."""
-    ran = {("core.log", "Log.append"): frozenset(lines)} if lines else {}
-    return Coverage(name, frozenset(("core.log", function) for function in functions), ran, seconds)
+    lines_run = {("core.log", "Log.append"): frozenset(lines)} if lines else {}
+    return Coverage(name, frozenset(("core.log", function) for function in functions), lines_run, seconds)
 
 
 def test_attempts_that_run_the_line_precede_those_that_run_the_function():
@@ -57,7 +57,8 @@ def test_attempts_that_were_not_measured_come_last():
 def test_functions_are_measured_everywhere_and_lines_only_in_functions_with_mutants():
     source, first = getsourcelines(QuorumState.can_grant_vote)
     function = module, name = QuorumState.__module__, QuorumState.can_grant_vote.__qualname__
-    mutants = [Mutant(module, name, first + at, "constant", "", "", number=1) for at in range(1, len(source))]
+    lines = range(first + 1, first + len(source))
+    mutants = [Mutant(module, name, line, "constant", "", "", number=1) for line in lines]
     seed = "0"
     (measured,) = measure([seed], mutants, workers=1)
     assert len({module for module, _ in measured.functions}) > 10

@@ -1,4 +1,7 @@
-"""Mutants: each compiles and differs from the source in one place, and a source always has the same mutants."""
+"""Mutants: those of each operator, their samples, their execution, and the survivors on record.
+
+Each mutant compiles and differs from the source in one place. A source always has the same mutants.
+"""
 
 import ast
 import subprocess
@@ -46,7 +49,7 @@ def changes(source=SOURCE, rules=CLASSIC):
 
 
 def omissions(body):
-    """Return the mutants of a function's body by the second set of rules: operator, before and after."""
+    """Return operator, text before and text after of each mutant of a function's body by the rules `OMISSIONS`."""
     source = "def f(self):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
     return {(mutant.operator, mutant.before, mutant.after) for mutant in mutants_of("module", source, OMISSIONS)}
 

@@ -1,4 +1,4 @@
-"""A campaign is independent of its workers, stops at the lowest failing seed, and starts with saved trials."""
+"""Campaign: its results do not depend on the number of workers; it starts with saved trials, and shrinks failures."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The reference broker without a defect violates nothing: some of ten thousand seeds in CI, all of them nightly."""
+"""The reference broker without a defect has no violation: a sample of ten thousand seeds in CI, all seeds nightly."""
 
 import os
 
@@ -20,9 +20,9 @@ RARE = {
 }
 """States that ten thousand seeds need not reach.
 
-The first is impossible: while the ISR is below `min.insync.replicas`, the high watermark does not advance (as in Kafka
-since KAFKA-15583), and a batch is acknowledged in the event in which the high watermark passes it. The others are
-rare races.
+The first state is impossible. While the ISR is below `min.insync.replicas`, the high watermark does not advance, as in
+Kafka since KAFKA-15583. The leader acknowledges a batch in the same event in which the high watermark passes the batch.
+The other two states are rare races.
 """
 
 

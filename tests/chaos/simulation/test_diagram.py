@@ -83,24 +83,24 @@ def test_a_broker_that_the_trial_adds_has_a_lane():
     assert {mark.lane for mark in shown.marks} <= set(shown.lanes)
 
 
-def test_everything_has_an_existing_place_and_lane(diagram):
-    places, lanes = range(len(diagram.moments)), set(diagram.lanes)
+def test_every_message_and_mark_has_existing_moments_and_lanes(diagram):
+    moments, lanes = range(len(diagram.moments)), set(diagram.lanes)
     times = [moment.at_ms for moment in diagram.moments]
     assert times == sorted(times)
     for message in diagram.messages:
         assert {message.source, message.destination} <= lanes
-        assert message.sent_at in places
-        assert message.arrived_at is None or message.sent_at < message.arrived_at in places
+        assert message.sent_at in moments
+        assert message.arrived_at is None or message.sent_at < message.arrived_at in moments
     assert {mark.lane for mark in diagram.marks} <= lanes
 
 
 def test_a_change_is_shown_before_the_responses_that_it_causes(recorded):
     record, _ = recorded
-    risen = [change for change in record.changes if change.text.startswith("high watermark of a-0")]
+    advances = [change for change in record.changes if change.text.startswith("high watermark of a-0")]
     responses = [message for message in record.messages if message.api == "Produce" and message.request is not None]
     caused = [
         (change, response)
-        for change in risen
+        for change in advances
         for response in responses
         if (change.lane, change.at_ms) == (response.source, response.at_ms)
     ]

@@ -27,18 +27,18 @@ def copy():
     assert not copy.path.exists()
 
 
-def shown(copy):
+def files_of(copy):
     return {str(path.relative_to(copy.path)): path.read_bytes() for path in copy.path.rglob("*") if path.is_file()}
 
 
 def test_a_copy_has_the_state_of_the_disk_at_its_time(disk, copy):
     copy.show(disk)
-    assert shown(copy) == {"t-0/00.log": b"records", "t-0/00.index": b"index", "checkpoint": b"1"}
+    assert files_of(copy) == {"t-0/00.log": b"records", "t-0/00.index": b"index", "checkpoint": b"1"}
     disk.append("t-0/00.log", b" more")
     disk.delete("checkpoint")
     disk.make_directory("u-0")
     copy.show(disk)
-    assert shown(copy) == {"t-0/00.log": b"records more", "t-0/00.index": b"index"}
+    assert files_of(copy) == {"t-0/00.log": b"records more", "t-0/00.index": b"index"}
     assert (copy.path / "u-0").is_dir()
     disk.delete_directory("t-0")
     copy.show(disk)
@@ -58,7 +58,7 @@ def test_damage_is_written_back_to_the_disk(disk, copy):
     assert dict(disk.files) == {"t-0/00.log": b"recordsgarbage"}
     disk.replace("checkpoint", b"1")
     copy.show(disk)
-    assert shown(copy) == {"t-0/00.log": b"recordsgarbage", "checkpoint": b"1"}
+    assert files_of(copy) == {"t-0/00.log": b"recordsgarbage", "checkpoint": b"1"}
 
 
 def test_a_directory_deleted_from_the_copy_is_deleted_from_the_disk(disk, copy):

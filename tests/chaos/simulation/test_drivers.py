@@ -16,7 +16,7 @@ from linearizability.history.recorder import Recorder
 TOPIC = "t"
 
 
-class Trial:
+class DriverSession:
     """A topic of a simulated cluster, and the history of its operations."""
 
     def __init__(self, target):
@@ -58,9 +58,9 @@ class Trial:
 
 
 @pytest.fixture
-def trial():
+def session():
     with parse_target("simulation") as target:
-        yield Trial(target)
+        yield DriverSession(target)
 
 
 def send(producer, *values):
@@ -72,71 +72,71 @@ def produces(history):
     return [row for row in history.table("operations").to_pylist() if row["f"] == "produce"]
 
 
-def test_each_record_is_an_operation_with_an_offset(trial):
-    producer = trial.producer()
+def test_each_record_is_an_operation_with_an_offset(session):
+    producer = session.producer()
     send(producer, 11, 12, 13)
     producer.close()
-    history = trial.history()
+    history = session.history()
     sends = [row for row in history.table("records").to_pylist() if row["direction"] == "send"]
     assert [(row["value"], row["offset"]) for row in sends] == [(11, 0), (12, 1), (13, 2)]
     rows = [(row["outcome"], row["topic_id"], row["attempts"], row["node"]) for row in produces(history)]
-    assert rows == [("ok", topic_id_text(trial.topic_ids[TOPIC]), None, None)] * 3
+    assert rows == [("ok", topic_id_text(session.topic_ids[TOPIC]), None, None)] * 3
 
 
-def test_batches_are_filled_and_linger_as_configured(trial):
-    producer = trial.producer(linger_ms=50, batch_num_messages=2, compression_type=Compression.GZIP.name.lower())
+def test_batches_are_filled_and_linger_as_configured(session):
+    producer = session.producer(linger_ms=50, batch_num_messages=2, compression_type=Compression.GZIP.name.lower())
     send(producer, 1, 2, 3)
     producer.poll(0.02)
     send(producer, 4, 5)
     producer.poll(0.06)
     send(producer, 6)
     assert producer.flush(5) == 0
-    assert trial.batches() == [(0, 1), (2, 3), (4, 4), (5, 5)]
+    assert session.batches() == [(0, 1), (2, 3), (4, 4), (5, 5)]
 
 
-def test_a_record_without_a_response_in_time_is_unknown(trial):
-    producer = trial.producer(delivery_timeout_ms=2_000)
+def test_a_record_without_a_response_in_time_is_unknown(session):
+    producer = session.producer(delivery_timeout_ms=2_000)
     send(producer, 1)
     assert producer.flush(1) == 0
-    with trial.target.links.cut("client", trial.leader):
+    with session.target.links.cut("client", session.leader):
         send(producer, 2)
         producer.poll(0.5)
         assert producer.flush(0.5) == 1
         producer.close()
-    assert [(row["outcome"], row["error"]) for row in produces(trial.history())] == [
+    assert [(row["outcome"], row["error"]) for row in produces(session.history())] == [
         ("ok", None),
         ("info", "REQUEST_TIMED_OUT"),
     ]
 
 
-def test_a_retry_after_a_lost_response_writes_no_duplicate(trial):
-    producer = trial.producer()
+def test_a_retry_after_a_lost_response_writes_no_duplicate(session):
+    producer = session.producer()
     send(producer, 1)
     assert producer.flush(1) == 0
-    with trial.target.links.cut("client", trial.leader, lost=Lost.ANSWERS):
+    with session.target.links.cut("client", session.leader, lost=Lost.ANSWERS):
         send(producer, 2)
         producer.poll(1)
-        assert trial.batches() == [(0, 0), (1, 1)]
+        assert session.batches() == [(0, 0), (1, 1)]
         assert producer.flush(1) == 1
     assert producer.flush(10) == 0
-    assert trial.batches() == [(0, 0), (1, 1)]
-    assert [row["outcome"] for row in produces(trial.history())] == ["ok", "ok"]
+    assert session.batches() == [(0, 0), (1, 1)]
+    assert [row["outcome"] for row in produces(session.history())] == ["ok", "ok"]
 
 
-def test_a_poll_returns_at_most_the_given_number(trial):
-    producer = trial.producer()
+def test_a_poll_returns_at_most_the_given_number(session):
+    producer = session.producer()
     send(producer, *range(1, 6))
     producer.close()
-    consumer = trial.consumer({(TOPIC, 0): 1, (TOPIC, 1): 0})
+    consumer = session.consumer({(TOPIC, 0): 1, (TOPIC, 1): 0})
     polled = [consumer.poll(3) for _ in range(4)]
     assert [[read.value for read in reads] for reads in polled] == [[2, 3, 4], [], [5], []]
     assert (consumer.position(TOPIC, 0), consumer.position(TOPIC, 1)) == (5, 0)
 
 
-def test_a_failed_poll_lasts_for_its_timeout(trial):
-    consumer = trial.consumer({(TOPIC, 0): 0})
-    trial.target.processes.kill(trial.leader)
+def test_a_failed_poll_lasts_for_its_timeout(session):
+    consumer = session.consumer({(TOPIC, 0): 0})
+    session.target.processes.kill(session.leader)
     consumer.poll(timeout_s=1)
-    before = trial.target.transport.monotonic()
+    before = session.target.transport.monotonic()
     assert consumer.poll(timeout_s=1) == []
-    assert trial.target.transport.monotonic() >= before + 1
+    assert session.target.transport.monotonic() >= before + 1

@@ -1,4 +1,4 @@
-"""A correct cluster passes every post-run check, and each defect fails one."""
+"""Post-run checks: a correct cluster passes all of them, and each defect makes one of them fail."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -67,18 +67,18 @@ def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfig
 
 
 def is_any_transactional(request):
-    """Fail if a partition has null records."""
+    """Raise an exception if a partition has null records."""
     batches = [data.records for topic in request.body.topic_data for data in topic.partition_data]
     return any(BatchHeader.parse(batch).is_transactional for batch in batches if len(batch) >= HEADER_SIZE_BYTES)
 
 
 def is_zstd(_request, records):
-    """Fail for null records."""
+    """Raise an exception for null records."""
     return len(records) >= HEADER_SIZE_BYTES and BatchHeader.parse(records).codec == Codec.ZSTD
 
 
 def with_name(request, view, name, original=metadata._topic_by_name):
-    """Fail for a topic without a name."""
+    """Raise an exception for a topic without a name."""
     return original(request, view, name.strip())
 
 
@@ -198,7 +198,7 @@ DEFECTS = (
     ),
 )
 """For each defect: the post-run check that fails, the owner and name of the attribute, and its replacement."""
-DETECTED_BY = {
+VIOLATIONS = {
     "wrong-response",
     "controller-response",
     "metadata-response",
@@ -229,11 +229,11 @@ def test_a_correct_cluster_passes(nodes):
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect[0]}-{defect[2].strip('_')}")
 def test_a_defect_fails_its_check(defect):
     name, owner, attribute, replacement = defect
-    named = next(each for each in POST_RUN_CHECKS if each.name == name)
+    post_run_check = next(each for each in POST_RUN_CHECKS if each.name == name)
     with patch.object(owner, attribute, replacement):
-        violation = check(named, cluster=ClusterSettings(3))
+        violation = check(post_run_check, cluster=ClusterSettings(3))
     assert violation is not None
-    assert violation.name in DETECTED_BY
+    assert violation.name in VIOLATIONS
 
 
 @pytest.mark.parametrize("epochs", [[1, 1], [1, 2, 2, 2]], ids=["at once", "in the second attempt"])
@@ -247,7 +247,7 @@ def test_responses_are_not_judged_if_the_controller_changes_in_each_attempt(monk
 
 
 def test_a_standby_that_has_not_fetched_yet_may_grant_pre_votes():
-    """The standby was paused. When it receives the votes, it has a leader, but no response to a fetch from it."""
+    """When the resumed standby receives the votes, it knows the leader, but has no response to a fetch yet."""
     trial = Trial(
         seed=1010958876,
         cluster=ClusterSettings(properties=(("replica.fetch.wait.max.ms", "50"),)),
@@ -260,8 +260,8 @@ def perform_in_epochs(epochs, monkeypatch):
     """Perform a check with a wrong response; `epochs` are those of the controller before and after each attempt."""
     states = (SimpleNamespace(node=lambda _: 1, roles=epoch) for epoch in epochs)
     monkeypatch.setattr(post_run_checks, "_returned_errors", lambda *_: generator_returning(["ANYTHING"]))
-    named = PostRunCheck("votes", Receiver.CONTROLLER, make=nothing, errors=always("NONE"))
-    assert list(post_run_checks.perform(named, lambda: next(states))) == []
+    post_run_check = PostRunCheck("votes", Receiver.CONTROLLER, make=nothing, errors=always("NONE"))
+    assert list(post_run_checks.perform(post_run_check, lambda: next(states))) == []
 
 
 def generator_returning(value):

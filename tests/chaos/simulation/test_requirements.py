@@ -1,4 +1,4 @@
-"""Requirements on the target `simulation`: each defect in the table is detected by the requirement beside it."""
+"""Requirements on the target `simulation`: the requirement of each row of `DEFECTS` detects the defect of the row."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -74,7 +74,7 @@ def no_leader(leaders, *_args):
 
 
 def totals_of_the_header(header, _):
-    """Trust the header of a batch."""
+    """Return the totals of the batch header without a check of the records."""
     yield from ()
     return RecordTotals(header.records_count, header.base_timestamp_ms, header.max_timestamp_ms)
 

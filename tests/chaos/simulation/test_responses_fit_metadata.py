@@ -115,8 +115,8 @@ _WRAPPERS = (_moved_on, _on_another_rack, _names_the_partition)
     ("name", "owner", "attribute", "defect"), DEFECTS, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_defect_is_detected(name: str, owner: Any, attribute: str, defect: Any) -> None:
-    made = defect(getattr(owner, attribute)) if defect in _WRAPPERS else defect
-    with patch.object(owner, attribute, made):
+    replacement = defect(getattr(owner, attribute)) if defect in _WRAPPERS else defect
+    with patch.object(owner, attribute, replacement):
         violation = run(SCRIPT).violation
     assert violation is not None
     assert violation.name == name

@@ -79,7 +79,7 @@ def test_a_trial_always_has_the_same_run():
         Configure("min.insync.replicas", "3"),
     ],
 )
-def test_a_producer_that_retries_outlives_a_fault(fault: object):
+def test_all_records_of_a_retrying_producer_are_acknowledged_despite_a_fault(fault: object):
     trial = Trial(
         topics=(Topic(partitions=2),),
         clients=(
@@ -135,15 +135,15 @@ def test_a_consumer_continues_from_the_offset_that_it_seeks():
     assert len(moves) == 2
 
 
-def test_a_topic_that_is_created_again_has_the_replication_factor_of_its_last_creation():
+def test_the_history_has_no_replication_factor_of_a_topic_that_a_client_creates_again():
     again = (DeleteTopic(topic="b"), CreateTopic(topic="b", replication_factor=2))
     isolated = Timed(at_ms=0, fault=Isolate(node=Role.CONTROLLER))
     trial = Trial(
         seed=3, topics=(Topic(), Topic(name="b")), clients=(RequestClient(steps=again),), schedule=(isolated,)
     )
-    ran = run(trial)
-    assert ran.violation is None
-    assert {name: "replication.factor" in settings for name, settings in ran.history.run.topics.items()} == {
+    outcome = run(trial)
+    assert outcome.violation is None
+    assert {name: "replication.factor" in settings for name, settings in outcome.history.run.topics.items()} == {
         "a": True,
         "b": False,
     }

@@ -1,4 +1,4 @@
-"""Clock faults of the simulation: they end with their context, and of several drifts of one node the newest applies."""
+"""Clock faults of the simulation: they end with their context, and the newest of several drifts of a node applies."""
 
 from types import SimpleNamespace
 

@@ -27,7 +27,7 @@ def test_the_power_is_cut_during_the_change_after_the_given_number_of_changes(di
         disk.append("a", b"3")
 
 
-def test_of_several_limits_of_the_free_space_the_newest_applies(disk, disks):
+def test_the_newest_of_several_limits_of_the_free_space_applies(disk, disks):
     first, second, third = disks.fill(1, 100), disks.fill(1, 200), disks.fill(1, 300)
     limits = []
     for change in (first.__enter__, second.__enter__, third.__enter__):

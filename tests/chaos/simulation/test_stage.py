@@ -36,11 +36,11 @@ def test_threads_run_one_at_a_time_in_the_order_of_their_waits(stage, scheduler)
 
 
 def test_a_task_runs_only_while_its_starter_waits(stage):
-    ran = []
-    stage.start(lambda: ran.append(1))
-    assert not ran
+    runs = []
+    stage.start(lambda: runs.append(1))
+    assert not runs
     sleep(stage, 1)
-    assert ran
+    assert runs
 
 
 def test_an_event_wakes_all_waiting_threads(stage, scheduler):

@@ -92,8 +92,8 @@ def test_the_simulation_has_all_controls(simulation):
     assert isinstance(simulation, ProcessTarget)
     assert isinstance(simulation, MembershipControl)
     assert isinstance(simulation, LogDirectories)
-    several_ways = {Capability.LINK_FAULTS, Capability.CLIENT_LINK_FAULTS, Capability.PROCESS_CONTROL}
-    assert several_ways | {Capability.REPLICATION, Capability.LOG_DIRECTORIES} <= simulation.capabilities
+    network_and_processes = {Capability.LINK_FAULTS, Capability.CLIENT_LINK_FAULTS, Capability.PROCESS_CONTROL}
+    assert network_and_processes | {Capability.REPLICATION, Capability.LOG_DIRECTORIES} <= simulation.capabilities
 
 
 def test_a_killed_node_refuses_connections_until_its_restart(simulation):
@@ -111,7 +111,7 @@ def test_a_node_that_shuts_down_ends(simulation):
     assert list(simulation.processes.ended()) == [3]
 
 
-def test_changes_to_the_directory_of_a_stopped_node_are_on_its_disk(simulation):
+def test_changes_in_the_directory_of_a_stopped_node_are_on_its_disk_after_a_restart(simulation):
     simulation.processes.kill(2)
     (directory,) = simulation.log_directories(2)
     (directory / "lost+found").write_text("damage")

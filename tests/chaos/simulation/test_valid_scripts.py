@@ -1,4 +1,4 @@
-"""Trials of seeds that once showed a false violation: they have none now."""
+"""Trials from seeds, each of which once had a false violation. They have no violation now."""
 
 import pytest
 
@@ -33,7 +33,7 @@ from fixtures.faults import (
 )
 
 SCRIPTS = {
-    "an unclean election is requested, and no setting permits any": Trial(
+    "an unclean election is requested, and no setting permits it": Trial(
         clients=(Producer(steps=(SendBatches(batches=20, pause_ms=400),), acks=1, idempotent=False),),
         schedule=(
             Timed(at_ms=0, fault=Isolate(node=Role.LEADER, listener=Listener.REPLICATION), for_ms=60_000),
@@ -49,13 +49,13 @@ SCRIPTS = {
             Timed(at_ms=0, fault=ShutDown(node=Role.LEADER)),
         ),
     ),
-    "the sequence of a batch with an unknown outcome is not reused for another": Trial(
+    "the sequence of a batch with an unknown outcome is not reused for another batch": Trial(
         topics=(Topic(partitions=2),),
         clients=(
             RequestClient(steps=(Produce(partition=1, acks=0, idempotent=True), Produce(partition=1, idempotent=True))),
         ),
     ),
-    "a follower closes a connection that the leader has lost after thirty seconds": Trial(
+    "after thirty seconds a follower closes a connection that the leader has lost": Trial(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
     ),
@@ -67,7 +67,7 @@ SCRIPTS = {
             RequestClient(steps=(ReassignPartition(replicas=(3, 2, 1)), ReassignPartition(replicas=(2,)))),
         ),
     ),
-    "a broker shuts down while it waits for a response from another, which is unregistered": Trial(
+    "a broker shuts down while it waits for a response from an unregistered broker": Trial(
         topics=(Topic(), Topic(name="b")),
         schedule=(
             Timed(0, Slow(source=Role.LEADER, destination=Role.CONTROLLER, delay_ms=90, both_ways=False), 1_500),
@@ -112,7 +112,7 @@ SCRIPTS = {
             Timed(at_ms=0, fault=Configure(name="retention.ms", value="100000")),
         ),
     ),
-    "a power cut loses one segment that was not flushed, and keeps the next ones": Trial(
+    "a power cut loses one segment that was not flushed, and keeps the next segments": Trial(
         seed=2625159020,
         cluster=ClusterSettings(
             properties=(

@@ -1,4 +1,4 @@
-"""Responses are compared with requests and with the broker's state: a defect of each kind is detected."""
+"""Responses are compared with the request and with the broker's state: wrong responses of each kind are detected."""
 
 from typing import Any
 from unittest.mock import patch
@@ -38,6 +38,7 @@ SCRIPTS = {
         schedule=(Timed(0, Kill(Role.LAST_FOLLOWER), 12_000),),
     ),
 }
+"""For each defect and the invariant that it violates: a trial that detects it."""
 
 
 @pytest.mark.parametrize(("name", "violated"), SCRIPTS)
