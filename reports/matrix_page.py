@@ -20,13 +20,13 @@ _NOT_JUDGED: Final = Cell("not-run", "·", "not run", "no run has judged it", ""
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """A column, the sections of its cells, and its counts by level: standing, sign, CSS class, number."""
+    """A column, the sections of its cells, and for each level the counts as (standing, sign, CSS class, number)."""
 
     column: TargetColumn
     anchor: str
     counts: tuple[tuple[tuple[str, str, str, int], ...], ...]
     sections: tuple[tuple[FindingSection, str], ...]
-    """Each with the findings of all runs as one line, which is empty if only one run has judged the requirement."""
+    """Each section and a line with the findings of all runs (empty if only one run has judged the requirement)."""
 
 
 def render_matrix(matrix: Matrix, command: str) -> str:

@@ -173,8 +173,8 @@ class HistoryRun:
     def drain(self, context: TrialContext, settings: Topic, admin: RecordedClient) -> None:
         """Read every record back. Records that are not read before the timeout are `unseen` in the history.
 
-        An end offset that is too low is a separate anomaly (stale-end-offset). Acknowledged records above it are read
-        too, unless a poll returns none.
+        The end offset that a leader returns may be too low, which is a separate anomaly (stale-end-offset). So polling
+        continues until all acknowledged records are read, or a poll returns no records.
         """
         topic, transport = context.topic, self.target.transport
         replicas = await_full_isr(admin, topic, settings, self.target.transport) or context.replicas

@@ -1,8 +1,8 @@
 """Merge of the anomalies of all shards into those of a judgement.
 
 An anomaly counts every occurrence, and its evidence is the lowest few in the order of topic, partition, offset (unknown
-last), op_ids and value. The lowest of the whole are among the lowest of the parts, so the merge is exact for any
-shards.
+last), op_ids and value. Each evidence that is among the lowest of the history is also among the lowest of its shard,
+so the result does not depend on how the history is divided into shards.
 """
 
 from collections import defaultdict

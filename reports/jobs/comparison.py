@@ -33,7 +33,7 @@ TREND: Final = Table(
     f" measured figures if they changed by more than {NOTABLE:.0%}.",
     (
         number("place", "place of the run among the runs, from 1"),
-        text("figure", "a column of the table runs, or an anomaly and its verdict"),
+        text("figure", "name of a column of the table `runs`, or an anomaly and its verdict"),
         Column("value", pa.float64(), "value in this run"),
         Column("before", pa.float64(), "value in the previous run; null for the first run"),
         Column("change", pa.float64(), "value / before - 1; null if that is undefined"),
@@ -44,11 +44,11 @@ TREND: Final = Table(
 CHANGES: Final = Table(
     "changes",
     "What changed",
-    "Settings in `run.json` that differ from those of the previous run. A setting of clients has the distinct values of"
-    " all clients. Settings that are addresses or ids are left out.",
+    "Settings in `run.json` that differ from those of the previous run. If clients have different values of a setting,"
+    " all of these values are listed. Settings that are addresses or ids are left out.",
     (
         text("before_run_id", "the previous run"),
-        text("setting", "target, versions, topics, cluster, clients, and the property"),
+        text("setting", "name of the setting, such as `target`, `cluster.NAME`, `topics.TOPIC.NAME` or `clients.NAME`"),
         text("before", "its value in the previous run; null if it was not set"),
         text("after", "its value in this run; null if it is not set"),
     ),

@@ -1,4 +1,4 @@
-"""Generated scripts of compaction: what each of them reaches, whatever its seed."""
+"""Properties that the generated scripts of compaction requirements have with every seed."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from conformance.sequential.steps import Produce
 
 @pytest.mark.parametrize("seed", [1, 20, 1373442618])
 def test_every_script_has_a_first_segment_that_compaction_empties(seed):
-    """A broker may move the log start then, which is a violation that must not depend on the seed."""
+    """If a broker wrongly advances the log start when a segment becomes empty, every seed must detect it."""
     (requirement,) = select(["compaction/newest-record-of-each-key-stays"])
     for script in scripts_of(requirement.check.scripts, seed_value=seed, scripts_max=20):
         first, *later, _active = [step.batches[0].records for step in script.steps if isinstance(step, Produce)]

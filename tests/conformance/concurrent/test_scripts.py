@@ -1,4 +1,4 @@
-"""Scripts as values: a seed always generates the same ones, `repr` prints them as Python, and runs shrink them."""
+"""Scripts: the same seed generates the same ones, `repr` prints them as Python, and shrinking runs smaller ones."""
 
 import math
 import time

@@ -52,7 +52,7 @@ def _open(operation: Operation) -> Operation:
 
 
 def _with_known_outputs(model: Model) -> Model:
-    """Return a model that also accepts an input (input, output): of an open operation that later has this output."""
+    """Return a model that also accepts the input of `_open`: the pair of an input and the output returned later."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):
