@@ -57,8 +57,9 @@ def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
 def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
     """Return a value of one of several types.
 
-    If none fits, the error for an object is about its type or its part that does not fit, and so is the error for an
-    array if only one of the types is an array. Any other error names all types.
+    If none fits, the error names all types, except in two cases. If `given` is an object and some types are
+    dataclasses, the error names the wrong `type` or the field that does not fit. If `given` is an array and exactly one
+    type is an array, the error names the wrong length or the element that does not fit.
     """
     dataclasses = tuple(filter(is_dataclass, types))
     if dataclasses and isinstance(given, Mapping):

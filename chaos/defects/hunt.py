@@ -67,7 +67,7 @@ def hunt(defect: Defect, *, first: int, seconds: float, shrink_seconds: float) -
 
 
 def main() -> int:
-    """Return 1 if a missing or invalid counterexample is needed and was not replaced; else 0."""
+    """Return 1 if a defect that needs a counterexample is left without a valid one; else 0."""
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="Names of defects (default: all).")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="First seed (default: 0).")

@@ -1,4 +1,4 @@
-"""Order check of one partition's log: exact, from its columns, in the time to sort them.
+"""Exact order check of one partition's log. It works on columns; its running time is that of sorting them.
 
 The offsets of records show the order in which they were appended. Only the times must be consistent with this order.
 The model:
@@ -21,8 +21,8 @@ The history is linearizable unless
 - an offset has two records, or a record has two offsets;
 - a fetch returned a record that was not sent, or whose send failed;
 - a fetch contradicts itself, or the records that are known to be in its range; or
-- an operation that shows a higher offset in use (the send of a record there, or a fetch) completed before the send of a
-  record at a lower offset began.
+- the send of a record began when a higher offset than the record's was already in use, as is shown by an operation that
+  had completed: the send of a record at the higher offset, or a fetch.
 
 A record whose send has an unknown outcome counts only if it was read. An acknowledged record of unknown offset that was
 not read is ignored, and so is a fetch that is not ok.

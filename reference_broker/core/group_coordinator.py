@@ -173,7 +173,7 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until all records that these partitions have now are committed, or until the timeout.
+        """Wait until the current records of these partitions are all committed, or until the timeout.
 
         `settled` then receives the error of each partition, possibly at once.
 

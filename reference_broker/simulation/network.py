@@ -17,8 +17,8 @@ How a connection ends:
 - `reset` ends the connection at once, and data in flight are lost. An end may remain without notification, as if a
   middlebox had lost its state. This end detects the reset when it sends data.
 
-Bytes that are sent after lost bytes of the same connection are never delivered. No data reach an end that has closed
-the connection, or was notified of its end: a reset is returned for such data.
+Bytes that are sent after lost bytes of the same connection are never delivered. No data are delivered to an end after
+it has closed the connection, or after it was notified that the connection has ended: a reset is returned for such data.
 
 A connection request is sent again, as in TCP, until `CONNECT_TIMEOUT_MS` have passed. If no listener accepts it, a
 reset is returned.
@@ -221,7 +221,8 @@ class Network:
 
     def _reset(self, pipe: Pipe, notified: Iterable[Side]) -> None:
         if not pipe.is_established:
-            notified = (pipe.opener, pipe.acceptor)  # the opener repeats its request, and detects the reset
+            # An opener that is still connecting sends its request again, so it detects the reset in any case.
+            notified = (pipe.opener, pipe.acceptor)
         pipe.is_reset = True
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)

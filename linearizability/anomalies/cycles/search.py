@@ -1,9 +1,9 @@
 """The shortest cycle through a transaction, by breadth-first search backwards inside its component.
 
-Of several cycles of equal length the lowest is chosen: by the next transaction, then by the kind of the edge to it,
-step by step. The edges of real time are not stored: if a transaction ended before at least one transaction of a layer
-began, it is added to the next layer. To find each of these transactions once, a pointer advances through the
-component's nodes, sorted by end.
+Of several shortest cycles the lowest is returned. Cycles are compared step by step: first by the target transaction of
+the step, then by the kind of its edge. The edges of real time are not stored: if a transaction ended before at least
+one transaction of a layer began, it is added to the next layer. To find each of these transactions once, a pointer
+advances through the component's nodes, sorted by end.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The generator of requests: all APIs and versions, the same from a seed, nothing that harms a correct cluster."""
+"""The generator of requests: it covers all APIs and versions, is reproducible, and harms no correct cluster."""
 
 import dataclasses
 import io
@@ -247,7 +247,7 @@ def test_arrays_that_occupy_apache_kafka_are_not_sent_to_it():
     frames += [frame_of(request("DescribeGroups", 5, groups=[str(number) for number in range(1_000)]))]
     updates = [{"feature": "a", "max_version_level": number} for number in range(150)]
     frames += [frame_of(request("UpdateFeatures", 1, feature_updates=updates))]
-    frames += [frames[-1][:-3]]  # read by Kafka up to the array, too
+    frames += [frames[-1][:-3]]  # truncated in the array's last element; Kafka reads those before it
     assert all(is_permitted(frame, WORLD) for frame in frames)
     assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False, True, False, False]
 
