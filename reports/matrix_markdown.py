@@ -154,9 +154,10 @@ def _by_reason(
 
 
 def badges(matrix: Matrix) -> dict[str, str]:
-    """Return a badge for each column by file name: the share of MUST requirements that are ok (shields.io endpoint).
+    """Return a badge (shields.io endpoint) for each column, by file name.
 
-    Requirements that are not applicable do not count. Expected violations are violations.
+    A badge shows how many of the MUST requirements are ok. Requirements that are not applicable do not count.
+    Expected violations are violations.
     """
     found: dict[str, str] = {}
     for number, column in enumerate(matrix.columns):

@@ -1,7 +1,8 @@
 """Hypothesis strategies for schedules of faults, by kind of fault.
 
-A schedule is a list of groups. A group is a single fault, or a story: several related faults, which are drawn as well.
-Times between groups and durations of faults are drawn by `fault_moves`, each from one of three ranges.
+A schedule is a list of groups. A group is a single fault, or a story: several related faults. The faults of a
+story are drawn, too. Times between groups and durations of faults are drawn by `fault_moves`, each from one of three
+ranges.
 """
 
 from collections.abc import Callable
@@ -260,7 +261,7 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "one-way-controller": fault_stories.one_way_controllers,
     "hasty-reassignment": fault_stories.hasty_reassignments,
 }
-"""By kind of fault, a function that returns the strategy for its groups in a cluster of a shape."""
+"""Kinds of faults on simulated and on real clusters; each with a function from a cluster's shape to its groups."""
 
 SIMULATED_KINDS: Final = FAULT_KINDS | {
     "late-leader": fault_stories.late_leaders,
@@ -268,4 +269,4 @@ SIMULATED_KINDS: Final = FAULT_KINDS | {
     "unregister": _unregistrations,
     "restart-with": _other_settings,
 }
-"""The same for all kinds on simulated clusters. The kinds on real clusters are in `chaos.live.fault_kinds`."""
+"""`FAULT_KINDS` and the other kinds on simulated clusters. `chaos.live.fault_kinds` has all kinds on real clusters."""

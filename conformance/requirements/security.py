@@ -32,7 +32,10 @@ _DELETED: Final = tuple(AlterScramCredential(None, mechanism) for mechanism in S
 
 
 def _altered(error: str, *changes: tuple[str, int]) -> RawRequest:
-    """Return a change of one user's credentials that is rejected, each as (user, number of the mechanism)."""
+    """Return a request that changes credentials and must be rejected with `error`.
+
+    :param changes: for each change, the user and the number of the mechanism.
+    """
     upsertions: tuple[dict[str, Any], ...] = tuple(
         {"name": user, "mechanism": mechanism, "iterations": ITERATIONS_MIN, "salt": b"s", "salted_password": b"p"}
         for user, mechanism in changes

@@ -103,10 +103,13 @@ class Routing:
     # --- requests
 
     def request(self, step: Step, broker: int | None = None) -> Response:
-        """Send a request to the broker with this place (see `steps`); by default, to the broker that a client selects.
+        """Send a request once, and return the response.
 
         A topic that the request may create is deleted at the end. If its name is unique to this run, that holds even
         without a successful response, because the response may be lost.
+
+        :param broker: the broker's place among the target's brokers, from 1 on (see `steps`); None for the broker that
+            a client selects.
         """
         node_id = self.destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
@@ -247,7 +250,7 @@ class Routing:
         return created
 
     def await_restarted(self) -> bool:
-        """Wait until every known partition has a leader that serves it; return whether it has before the timeout."""
+        """Wait until every known partition has a leader that serves it. Return False after a timeout."""
         self._coordinators.clear()
         return all(self._until_ready(partial(self._has_leader, *known)) for known in [*self._leaders])
 
@@ -327,7 +330,7 @@ class Routing:
     def delete_topics(self) -> bool:
         """Delete the script's topics, and return whether the target responded.
 
-        A target without DeleteTopics has responded; its topics remain.
+        A target without DeleteTopics counts as one that responded, although its topics remain.
         """
         try:
             for topic in sorted(self._created):

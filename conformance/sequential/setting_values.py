@@ -1,4 +1,4 @@
-"""Raw requests with numbers at the limits of a broker: each `BrokerSetting` is replaced by the described setting.
+"""Numbers for the `BrokerSetting` placeholders of raw requests, from the settings that the broker describes.
 
 A limit that a broker describes must be the one that it applies. Therefore these requests have the value of the setting,
 which the broker must accept, and the next one, which it must reject.
@@ -12,7 +12,7 @@ from conformance.sequential.steps import BrokerSetting, RawRequest
 from fixtures.clients.raw import UnsupportedApi
 
 _OTHER_BYTES_MAX: Final = 1_000
-"""Limit for the rest of a record, beside the text with the length of a setting."""
+"""Maximum size of the other fields of a record that contains a text whose length depends on a setting."""
 
 
 def names_of_settings(value: Any) -> Iterator[str]:

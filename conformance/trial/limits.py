@@ -18,7 +18,10 @@ from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
 DURATION_MAX_MS: Final = 3_600_000
-"""Limit for one field, and for all phases together. In virtual time, it also limits the steps of a workload."""
+"""Limit for one field, and for all phases together.
+
+In virtual time, a workload has as many steps as fit into the phases, so this also limits its steps.
+"""
 STEPS_MAX: Final = 100_000
 """Limit for the steps of clients, each counted as often as it is repeated."""
 PARTITIONS_MAX: Final = 1_000

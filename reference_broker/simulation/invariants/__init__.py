@@ -4,8 +4,8 @@
     invariants.acknowledged("orders", 0, 17, crc=batch_crc)
     invariants.allow_loss(2)                 # node 2's disk was damaged
     ...
-    reason = converged(cluster)              # the liveness condition: None within a time limit of the caller
-    invariants.check_end()                   # once, at the end: also checks that are too slow for every event
+    reason = converged(cluster)              # liveness: must become None within the caller's time limit
+    invariants.check_end()                   # once, at the end: includes checks that are too slow for every event
 
 `watch` finds the changes that an event has made in a node. The other modules check these changes. The docstring of each
 module lists its invariants.
@@ -70,7 +70,7 @@ __all__ = ["InvariantViolation", "Invariants", "converged"]
 class Invariants:
     """All invariants of a cluster. They are checked from the creation of this object on.
 
-    :ivar watch: reports changes to the invariants; other observers may subscribe too.
+    :ivar watch: notifies the invariants of changes in the nodes. Other observers may subscribe, too.
     :ivar is_void: whether the quorum has violated an invariant after a disk had lost content. If so, the quorum, the
         metadata and the partitions are no longer checked.
     """
@@ -174,7 +174,7 @@ class Invariants:
                 check_idle(watched)
 
     def check_end(self) -> None:
-        """Check everything, and rare inputs of each node (`final_checks`). The cluster must not be used afterwards."""
+        """Check everything, and test each node with rare inputs (`final_checks`). Do not use the cluster afterwards."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:

@@ -1,10 +1,10 @@
-"""Arbitrary histories: they keep the rules of the format, but no broker produces such offsets, outcomes and reads."""
+"""Arbitrary histories: rows that fit the schemas, with offsets, outcomes and reads that no broker produces."""
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 
 def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
-    """Return a random history that is valid by the format only."""
+    """Return a random history. Its rows fit the schemas, but may violate rules of the format (see `well_formed`)."""
 
     def maybe(p, yes, no=None):
         return yes if rng.random() < p else no

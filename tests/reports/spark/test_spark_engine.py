@@ -342,5 +342,5 @@ def test_two_million_records_with_a_driver_of_512_megabytes(tmp_path):
     assert done.returncode == 0, done.stderr
     verdict, records, peak_mb = done.stdout.split()
     assert (verdict, records) == ("ok", "2000000")
-    assert int(peak_mb) < 256, "the driver sees no record"
+    assert int(peak_mb) < 256, "the driver must not receive records"
     assert done.stderr == ""

@@ -34,7 +34,7 @@ def log_and_mirror():
 
 
 def restore_all(self, recovery_point, now_ms):
-    """Do nothing. Without the snapshots that recovery takes, more batches of producers are restored than in Kafka."""
+    """Take no snapshots. Unlike in Kafka, more than the last batch of each producer is then restored."""
 
 
 def forget_epochs(self, observe):
