@@ -31,7 +31,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         typer.Option(metavar="M", help="Number of minutes after which no round starts (default: run one round)."),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of rounds to run (default: 1, or by --minutes).")
+        int | None, typer.Option(min=1, metavar="N", help="Number of rounds (default: 1, or no limit with --minutes).")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Seed of the first round (default: a random one, printed).")
