@@ -231,9 +231,9 @@ REQUIREMENTS: Final = (
         id="configs/description-includes-sources",
         level=Level.MUST,
         text="DescribeConfigs returns the requested settings that exist, each with the source of its value and its "
-        "synonyms by precedence down to the default. An inherited setting has the value, source and synonyms of the "
-        "broker's setting. An unknown topic returns UNKNOWN_TOPIC_OR_PARTITION.",
-        sources=(sources.KIP_226, sources.KIP_133),
+        "synonyms by precedence down to the default, and since v3 with its type. An inherited setting has the value, "
+        "source and synonyms of the broker's setting. An unknown topic returns UNKNOWN_TOPIC_OR_PARTITION.",
+        sources=(sources.KIP_226, sources.KIP_133, sources.KIP_569),
         check=sequential(
             script(
                 st.lists(_SETTINGS, max_size=2, unique_by=lambda pair: pair[0])
@@ -252,7 +252,9 @@ REQUIREMENTS: Final = (
                 _with_broker(TOPIC),
                 *_INHERITED,
             ),
-            judges("error", "set", "inherited", "synonyms_in_order", "not_inherited", of=DescribeConfigs),
+            judges(
+                "error", "set", "inherited", "synonyms_in_order", "not_inherited", "other_types", of=DescribeConfigs
+            ),
             cost=2,
         ),
         needs=_TOPICS,

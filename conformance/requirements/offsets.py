@@ -13,13 +13,16 @@ from conformance.sequential.steps import (
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
+    Batch,
     Compression,
     CreateTopic,
     DeleteRecords,
     Fetch,
     ListOffsets,
+    Merged,
     Produce,
     RawRequest,
+    Record,
 )
 from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
 from fixtures.targets.target import Capability
@@ -28,6 +31,8 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _OFFSET: Final = judges("error", "offset", of=ListOffsets)
 _OFFSET_AND_TIME: Final = judges("error", "offset", "timestamp", of=ListOffsets)
 
+_PARTITIONS: Final = 6
+"""Number of partitions of a topic, so that one of three brokers leads several."""
 _WRITES: Final = produces(batches(compression=st.sampled_from([Compression.NONE, Compression.LZ4])))
 _LIST_ENDS: Final = st.builds(ListOffsets, st.sampled_from([EARLIEST, LATEST]), read_committed=st.booleans())
 
@@ -36,16 +41,19 @@ REQUIREMENTS: Final = (
         id="offsets/earliest-and-latest-are-the-logs-ends",
         level=Level.MUST,
         text="ListOffsets returns the log start for -2 and the high watermark for -1 (the last stable offset for "
-        "read_committed). In a partition that never had a record, both are 0.",
+        "read_committed). In a partition that never had a record, both are 0. A request for several partitions has the "
+        "same result as one for each.",
         sources=(sources.KIP_79, sources.PROTOCOL),
         check=sequential(
             script(
-                CreateTopic(),
+                CreateTopic(partitions=_PARTITIONS),
                 many(_LIST_ENDS | _WRITES | st.integers(0, 3).map(DeleteRecords), at_most=8),
                 ListOffsets(EARLIEST),
                 ListOffsets(LATEST),
+                *(Produce((Batch((Record(b"a"),) * index),), partition=index) for index in range(1, _PARTITIONS)),
+                Merged(tuple(ListOffsets(partition=index) for index in range(_PARTITIONS))),
             ),
-            _OFFSET,
+            _OFFSET | judges("responses", of=Merged),
         ),
         needs=_TOPICS,
     ),

@@ -237,6 +237,11 @@ KIP_554: Final = _kip(
     "Add Broker-side SCRAM Config API",
     "KIP-554%3A+Add+Broker-side+SCRAM+Config+API",
 )
+KIP_569: Final = _kip(
+    569,
+    "DescribeConfigsResponse - Update the schema to include additional metadata information of the field",
+    "KIP-569%3A+DescribeConfigsResponse+-+Update+the+schema+to+include+additional+metadata+information+of+the+field",
+)
 KIP_590: Final = _kip(
     590,
     "Redirect Zookeeper Mutation Protocols to The Controller",

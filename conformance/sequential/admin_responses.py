@@ -10,6 +10,7 @@ from conformance.sequential.inheritance_rules import (
     is_same_value,
     not_inherited,
     other_defaults,
+    other_types,
     source_name,
 )
 from conformance.sequential.real_values import Comparison
@@ -183,6 +184,7 @@ def _describe_configs_with_broker(response: Any) -> Response:
         "error": error,
         "not_inherited": not_inherited(topic.configs, broker.configs),
         "other_defaults": other_defaults(topic.configs, broker.configs),
+        "other_types": other_types(topic.configs),
     }
 
 

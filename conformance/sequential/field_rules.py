@@ -189,7 +189,7 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
 
 
 def _unrequested_resources(request: Mapping[str, Any], response: Any) -> Iterator[str]:
-    """Yield types of resources that are not requested, and documentation that is not (KIP-133, KIP-569)."""
+    """Yield types of resources, synonyms and documentation that are not requested (KIP-133, KIP-226, KIP-569)."""
     wanted = {each["resource_type"] for each in request.get("resources", ()) if "resource_type" in each}
     for resource in (*getattr(response, "results", ()), *getattr(response, "responses", ())):
         kind: Any = getattr(resource, "resource_type", None)
@@ -198,6 +198,8 @@ def _unrequested_resources(request: Mapping[str, Any], response: Any) -> Iterato
         for config in getattr(resource, "configs", None) or ():
             if getattr(config, "documentation", None) and request.get("include_documentation") is False:
                 yield f"{config.name} with documentation"
+            if getattr(config, "synonyms", None) and request.get("include_synonyms") is False:
+                yield f"{config.name} with synonyms"
 
 
 def _unrequested_operations(request: Mapping[str, Any], response: Any) -> Iterator[str]:

@@ -52,6 +52,31 @@ _SYNONYMS: Final[Mapping[str, Mapping[str, _Unit]]] = {
     "unclean.leader.election.enable": {"unclean.leader.election.enable": 1},
 }
 """The broker's properties from which each topic property is inherited. The first one that has a value decides."""
+_TYPE_NAMES: Final = {1: "BOOLEAN", 2: "STRING", 3: "INT", 4: "SHORT", 5: "LONG", 6: "DOUBLE", 7: "LIST"}
+"""Names of the types by their numbers in DescribeConfigs (`ConfigType`)."""
+_TYPES: Final[Mapping[str, str]] = {
+    "cleanup.policy": "LIST",
+    "compression.type": "STRING",
+    "delete.retention.ms": "LONG",
+    "file.delete.delay.ms": "LONG",
+    "flush.messages": "LONG",
+    "flush.ms": "LONG",
+    "index.interval.bytes": "INT",
+    "max.compaction.lag.ms": "LONG",
+    "max.message.bytes": "INT",
+    "message.timestamp.type": "STRING",
+    "min.cleanable.dirty.ratio": "DOUBLE",
+    "min.compaction.lag.ms": "LONG",
+    "min.insync.replicas": "INT",
+    "preallocate": "BOOLEAN",
+    "retention.bytes": "LONG",
+    "retention.ms": "LONG",
+    "segment.bytes": "INT",
+    "segment.index.bytes": "INT",
+    "segment.jitter.ms": "LONG",
+    "segment.ms": "LONG",
+    "unclean.leader.election.enable": "BOOLEAN",
+}
 TOPIC_PROPERTIES: Final = tuple(_SYNONYMS)
 WITH_SEVERAL_SYNONYMS: Final = frozenset(name for name, synonyms in _SYNONYMS.items() if len(synonyms) > 1)
 """Properties whose source differs in Apache Kafka (4.3.1) if the value is that of the second or third synonym.
@@ -179,6 +204,20 @@ def other_defaults(topic: Sequence[Any], broker: Sequence[Any]) -> tuple[str, ..
         f"{config.name} {config.value} {source_name(config)}, but the default is {default}"
         for config, default in found
         if not is_same_value(config.value, default)
+    )
+
+
+def other_types(topic: Sequence[Any]) -> tuple[str, ...]:
+    """Return the settings of a topic whose type is not that of Apache Kafka's `LogConfig` (KIP-569).
+
+    Versions before 3 have no types.
+    """
+    typed = ((config, getattr(config, "config_type", None)) for config in topic)
+    return tuple(
+        f"{config.name} of type {found}, not {_TYPES[config.name]}"
+        for config, number in typed
+        if config.name in _TYPES and number is not None
+        if (found := _TYPE_NAMES.get(int(number), str(number))) != _TYPES[config.name]
     )
 
 

@@ -283,6 +283,11 @@ def _late_offsets(_request: Any, part: Any) -> Any:
     return replace(part, base_offset=part.base_offset + 1) if part.base_offset >= 500 else part
 
 
+def _with_synonyms(request: Any, forward: Any) -> Any:
+    """Return synonyms whether or not they are requested."""
+    return forward(replace(request, include_synonyms=True) if api(request) == "DescribeConfigs" else request)
+
+
 LIES = {
     "records of another partition": Lie(
         "fetch/log-is-read-in-append-order",
@@ -293,6 +298,11 @@ LIES = {
         "fetch/log-is-read-in-append-order",
         _of_several("Produce", _exchanged("base_offset")),
         "Merged: responses was base_offset ",
+    ),
+    "offset of another partition": Lie(
+        "offsets/earliest-and-latest-are-the-logs-ends",
+        _of_several("ListOffsets", _exchanged("offset")),
+        "Merged: responses was offset ",
     ),
     "missing partition": Lie(
         "fetch/log-is-read-in-append-order",
@@ -356,6 +366,16 @@ LIES = {
     ),
     "source of a setting": Lie(
         "configs/description-includes-sources", configs(_source_of_no_synonym), "synonyms_in_order"
+    ),
+    "types of all settings": Lie(
+        "configs/description-includes-sources",
+        configs(lambda config: replace(config, config_type=2) if hasattr(config, "config_type") else config),
+        "cleanup.policy of type STRING, not LIST",
+    ),
+    "synonyms that were not requested": Lie(
+        "versions/describe-configs",
+        _with_synonyms,
+        "retention.ms with synonyms",
     ),
     "inherited value": Lie(
         "configs/description-includes-sources",

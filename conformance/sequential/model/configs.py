@@ -88,7 +88,7 @@ def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectatio
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
     if step.broker is not None:
-        return {"error": "NONE", "not_inherited": (), "other_defaults": ()}
+        return {"error": "NONE", "not_inherited": (), "other_defaults": (), "other_types": ()}
     own = cluster.topics[step.topic].properties
     known = sorted(name for name in step.names if name != "no.such.property")
     return {

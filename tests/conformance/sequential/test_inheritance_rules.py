@@ -12,10 +12,11 @@ from conformance.sequential.inheritance_rules import (
     is_same_value,
     not_inherited,
     other_defaults,
+    other_types,
 )
 from conformance.sequential.steps import DescribeConfigs, ResourceType
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
+from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, TOPIC_CONFIG_KEYS
 
 TOPIC, DYNAMIC, STATIC = 1, 3, 4
 
@@ -140,6 +141,25 @@ def test_the_same_value_may_be_written_in_several_ways(text, other, same):
     assert is_same_value(text, other) is same
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "found"),
+    [
+        ("retention.ms", 5, ()),
+        ("retention.ms", 2, ("retention.ms of type STRING, not LONG",)),
+        ("cleanup.policy", 99, ("cleanup.policy of type 99, not LIST",)),
+        ("no.such.property", 99, ()),
+    ],
+)
+def test_each_setting_has_kafkas_type(name, number, found):
+    assert other_types([SimpleNamespace(name=name, config_type=number), SimpleNamespace(name=name)]) == found
+
+
+def test_each_topic_property_of_the_reference_broker_has_kafkas_type():
+    types = [SimpleNamespace(name=name, config_type=key.type) for name, key in TOPIC_CONFIG_KEYS.items()]
+    assert {*TOPIC_PROPERTIES} <= {each.name for each in types}
+    assert other_types(types) == ()
+
+
 def result(kind, error=ErrorCode.none):
     return SimpleNamespace(resource_type=int(kind), error_code=error, configs=())
 
@@ -149,7 +169,7 @@ def result(kind, error=ErrorCode.none):
     [
         (
             [result(ResourceType.TOPIC), result(ResourceType.BROKER)],
-            {"error": "NONE", "not_inherited": (), "other_defaults": ()},
+            {"error": "NONE", "not_inherited": (), "other_defaults": (), "other_types": ()},
         ),
         (
             [result(ResourceType.TOPIC), result(ResourceType.BROKER, ErrorCode.cluster_authorization_failed)],
