@@ -102,7 +102,7 @@ def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machine
     [
         (["nowhere"], "nowhere: no such file or directory"),
         (["server/results.json"], "server/results.json: not a run directory"),
-        ([], "Missing argument 'RUN_DIR...'"),
+        ([], "Missing argument 'RUN_DIR'"),
         (["server", "--out", "server/results.json"], "cannot make the directory server/results.json: File exists"),
     ],
 )

@@ -513,7 +513,7 @@ def test_distributed_requirements_are_rejected_in_one_line_before_anything_start
     result = run(pytester, "-m", "conformance", "--target", "x", "--target", "y", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     output = result.stdout.str() + result.stderr.str()
-    assert output.count("-m conformance tries the same scripts side by side") == 1
+    assert output.count("-m conformance runs the same scripts side by side") == 1
     assert "INTERNALERROR" not in output
     assert "Traceback" not in output
     assert children() == []
