@@ -143,7 +143,10 @@ def test_exhausted_time_budget_is_unknown(tmp_path):
         (REGISTER + "INFO  jepsen.util - 0\t:ok\t:read\t4\n", "line 7: process 0 completes what it did not invoke"),
         (REGISTER + "INFO  jepsen.util - over\n", "line 7: not a line of a log of this form: INFO jepsen.util - over"),
         (STORE + "{:process 0, :type :invoke, :f :inc}", "line 7: not a line of a log of this form"),
-        (STORE + STORE.splitlines()[0] + "\n" + STORE.splitlines()[0], "line 8: process 0 invokes, but its previous operation"),
+        (
+            STORE + STORE.splitlines()[0] + "\n" + STORE.splitlines()[0],
+            "line 8: process 0 invokes, but its previous operation",
+        ),
     ],
 )
 def test_damage_is_named_with_its_line(tmp_path, text, message):
