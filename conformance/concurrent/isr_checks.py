@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, unknown, violation
-from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHistory, topic_histories
+from conformance.concurrent.topic_history import NEVER_NS, Fault, PartitionView, Row, TopicHistory, topic_histories
 from linearizability.history.reader import History
 
 _REJECTIONS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
@@ -140,15 +140,18 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
     An interval in which another cut begins is left out: until that cut, the follower may be out of the ISR only because
     it is slow, and may rejoin it unobserved.
     """
+
+    def is_small(view: PartitionView) -> bool:
+        return 0 < len(view.isr) < minimum
+
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))
         for view in topic.partition_views():
             heals = [cut.heal_ns for cut in cuts if cut.covers(view.requested_ns)]
-            is_small = 0 < len(view.isr) < minimum
-            if is_small and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
+            if is_small(view) and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
                 healed_ns = min(heals)
                 later = [each for each in topic.partition_views() if view.received_ns < each.requested_ns < healed_ns]
-                small = list(takewhile(lambda each: 0 < len(each.isr) < minimum, later))
+                small = list(takewhile(is_small, later))
                 yield topic, view.received_ns, small[-2].requested_ns if small[1:] else view.received_ns, healed_ns
                 break
 

@@ -18,7 +18,7 @@ from conformance.sequential.steps import (
     Produce,
     RawRequest,
 )
-from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
+from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, produces, script, timestamps_ms
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
@@ -30,9 +30,7 @@ _CODECS: Final = st.sampled_from(Compression)
 _SINGLE_RECORDS: Final = batches(at_most=1)
 _LONG_MS: Final = 60_000
 """A maximum wait above the timeout of a response: if a fetch waits to its end, its response is missing."""
-_PARTITIONS: Final = 6
-"""Number of partitions of a topic, so that one of three brokers leads several."""
-_PARTITION: Final = st.integers(0, _PARTITIONS - 1)
+_PARTITION: Final = st.integers(0, SEVERAL_PARTITIONS - 1)
 _TOGETHER: Final = st.dictionaries(_PARTITION, batches(at_most=2), min_size=2, max_size=4).map(
     lambda drawn: Merged(tuple(Produce((batch,), partition=index) for index, batch in drawn.items()))
 )
@@ -55,10 +53,10 @@ REQUIREMENTS: Final = (
         sources=(sources.GUARANTEES,),
         check=sequential(
             script(
-                CreateTopic(partitions=_PARTITIONS),
+                CreateTopic(partitions=SEVERAL_PARTITIONS),
                 many(produces(partition=_PARTITION) | _TOGETHER, at_most=8),
                 Merged(tuple(Fetch(partition=index) for index in (2, 0, 5, 4, 1, 3))),
-                *(Fetch(partition=index) for index in range(_PARTITIONS)),
+                *(Fetch(partition=index) for index in range(SEVERAL_PARTITIONS)),
             ),
             _RECORDS | judges("responses", of=Merged),
         ),

@@ -24,15 +24,13 @@ from conformance.sequential.steps import (
     RawRequest,
     Record,
 )
-from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
+from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, produces, script, timestamps_ms
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _OFFSET: Final = judges("error", "offset", of=ListOffsets)
 _OFFSET_AND_TIME: Final = judges("error", "offset", "timestamp", of=ListOffsets)
 
-_PARTITIONS: Final = 6
-"""Number of partitions of a topic, so that one of three brokers leads several."""
 _WRITES: Final = produces(batches(compression=st.sampled_from([Compression.NONE, Compression.LZ4])))
 _LIST_ENDS: Final = st.builds(ListOffsets, st.sampled_from([EARLIEST, LATEST]), read_committed=st.booleans())
 
@@ -46,12 +44,15 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_79, sources.PROTOCOL),
         check=sequential(
             script(
-                CreateTopic(partitions=_PARTITIONS),
+                CreateTopic(partitions=SEVERAL_PARTITIONS),
                 many(_LIST_ENDS | _WRITES | st.integers(0, 3).map(DeleteRecords), at_most=8),
                 ListOffsets(EARLIEST),
                 ListOffsets(LATEST),
-                *(Produce((Batch((Record(b"a"),) * index),), partition=index) for index in range(1, _PARTITIONS)),
-                Merged(tuple(ListOffsets(partition=index) for index in range(_PARTITIONS))),
+                *(
+                    Produce((Batch((Record(b"a"),) * index),), partition=index)
+                    for index in range(1, SEVERAL_PARTITIONS)
+                ),
+                Merged(tuple(ListOffsets(partition=index) for index in range(SEVERAL_PARTITIONS))),
             ),
             _OFFSET | judges("responses", of=Merged),
         ),

@@ -102,8 +102,8 @@ def _texts(expected: Any, actual: Any) -> tuple[str, str]:
     if isinstance(expected, Each) and len(actual) == len(expected.expectations):
         for number, (one, response) in enumerate(zip(expected.expectations, actual, strict=True), start=1):
             for wrong in _own_mismatches(one, response):
-                wanted, found = (f"{wrong.field} {text} in number {number}" for text in (wrong.expected, wrong.actual))
-                return wanted, found
+                place = f"in number {number}"
+                return f"{wrong.field} {wrong.expected} {place}", f"{wrong.field} {wrong.actual} {place}"
     alternatives = expected.values if isinstance(expected, OneOf) else (expected,)
     if not all(map(are_records, (*alternatives, actual))):
         return _text(with_real_values(expected, actual)), _text(actual)

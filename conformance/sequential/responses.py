@@ -42,9 +42,9 @@ from conformance.sequential.steps import (
     Step,
 )
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches
+from fixtures.clients.topic_names import INTERNAL_TOPICS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def normalise(step: Step, response: Any, symbols: Symbols) -> Response:
@@ -275,7 +275,7 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
 
 
 def _is_internal_flag_correct(topic: Any) -> bool:
-    is_internal = topic.name in _INTERNAL_TOPICS
+    is_internal = topic.name in INTERNAL_TOPICS
     return bool(getattr(topic, "is_internal", is_internal) == is_internal)
 
 

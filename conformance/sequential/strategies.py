@@ -20,6 +20,8 @@ ProducerMove = tuple[str, Batch]
 
 BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
 """November 2023."""
+SEVERAL_PARTITIONS: Final = 6
+"""Number of partitions of a topic, so that one of three brokers leads several."""
 
 
 def script(*parts: Step | SearchStrategy[Any]) -> SearchStrategy[Script]:

@@ -13,7 +13,7 @@ from conformance.value_json import NotAValueError, printed
 from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.clients.record_batch import Compression
 from fixtures.clients.responses import ISOLATION_LEVELS
-from fixtures.clients.topic_names import is_legal_name
+from fixtures.clients.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, is_legal_name
 from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
@@ -57,9 +57,6 @@ _CHOICES: Final[Mapping[str, Collection[str]]] = {
 _REPEATED: Final = ("times", "batches", "copies")
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 _ROLES: Final = frozenset({"broker", "controller"})
-_INTERNAL_TOPICS: Final = frozenset(
-    {"__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state"}
-)
 _PROPERTIES_OF_TARGET: Final = frozenset(
     {
         "advertised.listeners",
@@ -136,7 +133,7 @@ def _check_topics(trial: Trial) -> None:
         at = f"trial.topics[{number}]"
         if not is_legal_name(topic.name):
             raise NotAValueError(f"{at}.name: {printed(topic.name)} is not a topic name")
-        if topic.name in _INTERNAL_TOPICS:
+        if topic.name in INTERNAL_TOPICS | {METADATA_TOPIC}:
             raise NotAValueError(f"{at}.name: {printed(topic.name)} is an internal topic")
         if names[topic.name.replace(".", "_")] > 1:
             raise NotAValueError(

@@ -6,7 +6,7 @@ Java producers. Compression levels are the codecs' defaults.
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
@@ -47,9 +47,9 @@ def _compress(codec: Codec, data: bytes | bytearray) -> Steps[bytes]:
         case Codec.GZIP:
             return (yield from _joined(_gzip_parts(data)))
         case Codec.SNAPPY:
-            return SNAPPY_JAVA_MAGIC + _SNAPPY_VERSIONS + (yield from _joined(_snappy_parts(data)))
+            return SNAPPY_JAVA_MAGIC + _SNAPPY_VERSIONS + (yield from _joined(_parts(data, _snappy_blocks)))
         case Codec.LZ4:
-            return _LZ4_HEADER + (yield from _joined(_lz4_parts(data))) + _LZ4_END
+            return _LZ4_HEADER + (yield from _joined(_parts(data, _lz4_blocks))) + _LZ4_END
         case Codec.ZSTD:
             return _arrow_compress(codec.name.lower(), data)
 
@@ -70,9 +70,12 @@ def _gzip_parts(data: bytes | bytearray) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _snappy_parts(data: bytes | bytearray) -> Iterator[bytes]:
+def _parts(
+    data: bytes | bytearray, compressed_blocks: Callable[[bytes | bytearray], Iterator[bytes]]
+) -> Iterator[bytes]:
+    """Yield the compressed blocks of one step at a time."""
     for start in range(0, len(data), BYTES_PER_STEP):
-        yield b"".join(_snappy_blocks(data[start : start + BYTES_PER_STEP]))
+        yield b"".join(compressed_blocks(data[start : start + BYTES_PER_STEP]))
 
 
 def _snappy_blocks(data: bytes | bytearray) -> Iterator[bytes]:
@@ -80,11 +83,6 @@ def _snappy_blocks(data: bytes | bytearray) -> Iterator[bytes]:
         block = _arrow_compress("snappy", data[start : start + _SNAPPY_BLOCK_BYTES])
         yield struct.pack(">i", len(block))
         yield block
-
-
-def _lz4_parts(data: bytes | bytearray) -> Iterator[bytes]:
-    for start in range(0, len(data), BYTES_PER_STEP):
-        yield b"".join(_lz4_blocks(data[start : start + BYTES_PER_STEP]))
 
 
 def _lz4_blocks(data: bytes | bytearray) -> Iterator[bytes]:
