@@ -19,6 +19,7 @@ from conformance.requirements import (
     idempotence,
     leadership,
     members,
+    merged,
     metadata,
     negotiation,
     offsets,
@@ -57,6 +58,7 @@ _AREAS: Final = (
     "quorum",
     "storage",
     "versions",
+    "merged",
     "consistency",
     "negotiation",
 )
@@ -82,6 +84,7 @@ _ALL: Final = (
     *error_fields.REQUIREMENTS,
     *single_requests.REQUIREMENTS,
     *versions.REQUIREMENTS,
+    *merged.REQUIREMENTS,
     *consistency.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
     *survival.REQUIREMENTS,

@@ -184,6 +184,7 @@ KIP_322: Final = _kip(
     "Return new error code for DeleteTopics API when topic deletion disabled",
     "KIP-322%3A+Return+new+error+code+for+DeleteTopics+API+when+topic+deletion+disabled",
 )
+KIP_229: Final = _kip(229, "DeleteGroups API", "KIP-229%3A+DeleteGroups+API")
 KIP_339: Final = _kip(
     339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
 )
@@ -255,6 +256,11 @@ KIP_664: Final = _kip(
     664,
     "Provide tooling to detect and abort hanging transactions",
     "KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions",
+)
+KIP_699: Final = _kip(
+    699,
+    "Update FindCoordinator to resolve multiple Coordinators at a time",
+    "KIP-699%3A+Update+FindCoordinator+to+resolve+multiple+Coordinators+at+a+time",
 )
 KIP_700: Final = _kip(700, "Add Describe Cluster API", "KIP-700%3A+Add+Describe+Cluster+API")
 KIP_709: Final = _kip(

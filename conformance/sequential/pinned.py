@@ -65,8 +65,11 @@ def with_unlimited_retention(script: Script) -> Script:
     """Return the script. If it produces records, its topics get retention.ms=-1, unless they set another value."""
     if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
         return script
-    steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)
-    return Script(tuple(steps))
+    return Script(tuple(_pinned(step, _UNLIMITED) if _creates_topics(step) else step for step in script.steps))
+
+
+def _creates_topics(step: Step) -> bool:
+    return any(map(_creates_topics, step.steps)) if isinstance(step, Merged) else isinstance(step, CreateTopic)
 
 
 def _request_of(step: Step) -> Step:
@@ -78,6 +81,8 @@ def _request_of(step: Step) -> Step:
 def deletes_topics(step: Step) -> bool:
     """Whether a step has a DeleteTopics request."""
     request = _request_of(step)
+    if isinstance(request, Merged):
+        return any(map(deletes_topics, request.steps))
     if isinstance(request, RawRequest):
         return request.api is ApiKey.DELETE_TOPICS
     return isinstance(request, DeleteTopic | DeleteTopicById)
@@ -98,6 +103,8 @@ def _pinned(step: Step, settings: Mapping[str, str]) -> Step:
             return replace(step, changes=tuple(_set_again(*change, settings) for change in step.changes))
         case On() | OnEveryBroker() | Eventually() | AsClient() | WithUnknownTags():
             return replace(step, step=_pinned(step.step, settings))
+        case Merged():
+            return replace(step, steps=tuple(_pinned(inner, settings) for inner in step.steps))
     return step
 
 

@@ -14,7 +14,9 @@ from typing import Any, Final, TypeVar
 
 from conformance.sequential import requests, timeouts
 from conformance.sequential.connections import Connections, version_for
+from conformance.sequential.coordinators import coordinators_of_groups, find_coordinators
 from conformance.sequential.layout import build
+from conformance.sequential.merged_requests import MergedRequests, responses_to_each
 from conformance.sequential.response import Response
 from conformance.sequential.responses import normalise
 from conformance.sequential.setting_values import names_of_settings, with_settings
@@ -114,13 +116,35 @@ class Routing:
         node_id = self.destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
         message = self.message(step, client)
-        created = step.topic if isinstance(step, CreateTopic) and not step.validate_only else None
-        if created is not None and self._symbols.real(created) != created:
-            self._created.add(created)
+        self._may_create(step)
         response = normalise(step, client.request(message), self._symbols)
-        if created is not None and response.get("error") == "NONE":
-            self._created.add(created)
+        self._created |= {*_created_by(step, response)}
         return response
+
+    def request_merged(self, steps: Sequence[Step]) -> tuple[Response, ...]:
+        """Send the requests of the steps, merged into one for each broker, as clients do; return the response to each.
+
+        Requests for partitions without a known leader are sent to the first leader. Requests that one message of the
+        version cannot hold, such as those for several groups in old versions, are sent one after the other.
+        """
+        known = [self.destination(step) for step in steps]
+        first = next((node_id for node_id in known if node_id is not None), None)
+        destinations = [first if node_id is None else node_id for node_id in known]
+        whole = MergedRequests()
+        for step, node_id in zip(steps, destinations, strict=True):
+            self._may_create(step)
+            whole.add(step, node_id, self.message(step, self._connections.client(node_id)))
+        found: dict[Step, Response] = {}
+        for each in whole.requests:
+            response = self._connections.client(each.node_id).request(each.message)
+            found |= zip(each.steps, responses_to_each(each.steps, response, self._symbols), strict=True)
+        self._created.update(*(_created_by(step, response) for step, response in found.items()))
+        return tuple(found[step] for step in steps)
+
+    def _may_create(self, step: Step) -> None:
+        """Record a topic that the next request may create, if its name is unique to this run."""
+        if isinstance(step, CreateTopic) and not step.validate_only and self._symbols.real(step.topic) != step.topic:
+            self._created.add(step.topic)
 
     def request_when_ready(self, step: Step) -> Response:
         """Send a request; repeat it while its coordinator or controller is not ready. Return the last response.
@@ -202,11 +226,7 @@ class Routing:
 
     def _find_coordinator(self, name: str, key_type: int) -> Any | None:
         """Send FindCoordinator for a group (key type 0) or transactional id (1); return None while there is none."""
-        client = self._connections.client()
-        schema = client.schema_for(ApiKey.FIND_COORDINATOR)
-        keys = {"key": self._symbols.real(name), "key_type": key_type, "coordinator_keys": (self._symbols.real(name),)}
-        response = client.request(build(schema.FindCoordinatorRequest, keys))
-        found = response.coordinators[0] if hasattr(response, "coordinators") else response
+        found = find_coordinators(self._connections.client(), (self._symbols.real(name),), key_type)[0]
         return None if found.error_code.name.upper() in _NOT_READY else found
 
     def _has_loaded_coordinator(self, group: str) -> bool:
@@ -215,15 +235,24 @@ class Routing:
         found = self._find_coordinator(group, key_type=0)
         if found is None:
             return False
-        probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
-        node = self._connections.client(found.node_id)
-        error = normalise(probe, node.request(self.message(probe, node)), self._symbols).get("error")
+        error = self._group_error(found.node_id, group)
         if error == "NOT_COORDINATOR":
             self._rejecting[group] = int(found.node_id)
         if error in _NOT_READY:
             return False
         self._coordinators[group] = int(found.node_id)
         return True
+
+    def _group_error(self, node_id: int, group: str) -> object:
+        """Return the error with which a broker responds to a request for a group."""
+        probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
+        node = self._connections.client(node_id)
+        return normalise(probe, node.request(self.message(probe, node)), self._symbols).get("error")
+
+    def coordinators(self, groups: Sequence[str]) -> Response:
+        """Find the coordinators of several groups with one request, and return whether each serves its group."""
+        found = find_coordinators(self._connections.client(), [*map(self._symbols.real, groups)])
+        return coordinators_of_groups(found, groups, self._symbols, self._group_error)
 
     # --- topics and their leaders
 
@@ -349,6 +378,13 @@ class Routing:
         while not (result := condition()) and self._transport.monotonic() <= deadline:
             self._transport.sleep(timeouts.RETRY_DELAY_S)
         return result
+
+
+def _created_by(step: Step, response: Response) -> frozenset[str]:
+    """Return the topic that a successful CreateTopics request has created."""
+    if not isinstance(step, CreateTopic) or step.validate_only or response.get("error") != "NONE":
+        return frozenset()
+    return frozenset({step.topic})
 
 
 def _errors(response: Response) -> frozenset[object]:

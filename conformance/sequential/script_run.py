@@ -23,7 +23,6 @@ from conformance.sequential.expectation import Expectation, Satisfies, mismatche
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
-from conformance.sequential.merged_requests import merged, responses_to_each
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.repeated_responses import Returned, differing
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
@@ -41,6 +40,7 @@ from conformance.sequential.steps import (
     DeleteTopic,
     DeleteTopicById,
     Eventually,
+    FindCoordinators,
     Kill,
     ListConfigResources,
     ListedGroups,
@@ -229,11 +229,17 @@ class ScriptRun:
                 return self._api_versions(step)
             case Pipelined():
                 return self._pipeline(step)
+            case FindCoordinators():
+                return self._routing.coordinators(step.groups)
             case Merged():
-                return self._send_merged(step)
+                responses = zip(step.steps, self._routing.request_merged(step.steps), strict=True)
+                return {"responses": tuple(self._await_effect(*each) for each in responses)}
             case Produce(acks=0):
                 return self._produce_without_response(step)
-        response = self._routing.request_when_ready(step)
+        return self._await_effect(step, self._routing.request_when_ready(step))
+
+    def _await_effect(self, step: Step, response: Response) -> Response:
+        """Wait for the leaders of a topic that the step has created, or for the end of one that it has deleted."""
         if response.get("error") != "NONE":
             return response
         if isinstance(step, CreateTopic) and not step.validate_only:
@@ -274,23 +280,6 @@ class ScriptRun:
         received = [client.receive_next() for _ in sent]
         responses = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
         return {"in_order": [id_ for id_, _ in received] == list(sent), "responses": tuple(responses)}
-
-    def _send_merged(self, step: Merged) -> Response:
-        """Send one request to each leader, as clients do; return the response to each of the step's requests.
-
-        Requests for partitions without a known leader are sent to the first leader.
-        """
-        known = [self._routing.destination(inner) for inner in step.steps]
-        first = next((leader for leader in known if leader is not None), None)
-        leaders = [first if leader is None else leader for leader in known]
-        found: dict[Step, Response] = {}
-        for leader in dict.fromkeys(leaders):
-            client = self._connections.client(leader)
-            steps = [inner for inner, destination in zip(step.steps, leaders, strict=True) if destination == leader]
-            message = merged([self._routing.message(inner, client) for inner in steps])
-            responses = responses_to_each(steps, client.request(message), self._symbols)
-            found |= dict(zip(steps, responses, strict=True))
-        return {"responses": tuple(found[inner] for inner in step.steps)}
 
     def _api_versions(self, step: ApiVersions) -> Response:
         """Send ApiVersions on a separate connection, which an unknown version may close."""

@@ -15,7 +15,7 @@ from typing import Any
 from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
-from conformance.requirements import consistency, versions
+from conformance.requirements import consistency, merged, versions
 from fixtures.clients.messages import ApiKey, api_name, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from reference_broker.core.apis import BROKER_APIS
@@ -45,6 +45,25 @@ class Planted:
 
 def unchanged(request: Any, forward: Forward) -> Any:
     return forward(request)
+
+
+_LISTS = ("groups", "topics", "results", "responses", "coordinators", "partition_responses", "partitions")
+"""The names that responses have for the list of what was requested."""
+
+
+def of_several(name: str, change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Tampering:
+    """Return a tampering that changes the lists of several partitions, topics or groups in responses of an API."""
+
+    def tampered(part: Any) -> Any:
+        lists = {field: getattr(part, field) for field in _LISTS if isinstance(getattr(part, field, None), tuple)}
+        elements = {field: tuple(map(tampered, each)) for field, each in lists.items()}
+        return replace(part, **{field: change(each) if len(each) > 1 else each for field, each in elements.items()})
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        return tampered(response) if api(request) == name and response is not None else response
+
+    return tamper
 
 
 # --- produce
@@ -510,6 +529,10 @@ def _of_consistency(key: ApiKey) -> str:
     return f"consistency/{key.name.lower().replace('_', '-')}"
 
 
+def _of_merged(key: ApiKey) -> str:
+    return f"merged/{key.name.lower().replace('_', '-')}"
+
+
 _OF_MEMBERS = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
@@ -517,6 +540,8 @@ _OF_MEMBERS = (
     "groups/state-is-described",
     "consistency/describe-groups",
     "consistency/list-groups",
+    "merged/describe-groups",
+    "merged/delete-groups",
 )
 _MEMBER_APIS = (
     ApiKey.JOIN_GROUP,
@@ -532,11 +557,14 @@ _VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
 _OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
 """The requirement of the versions of each API."""
 _CONSISTENCY_IDS = {requirement.id for requirement in consistency.REQUIREMENTS}
+_MERGED_IDS = {requirement.id for requirement in merged.REQUIREMENTS}
+_MERGED = [key for key in ApiKey if _of_merged(key) in _MERGED_IDS]
 _READ_ONLY = [key for key in ApiKey if _of_consistency(key) in _CONSISTENCY_IDS]
 
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
     **{_of_consistency(key): key for key in _READ_ONLY if key not in BROKER_APIS},
+    **{_of_merged(key): key for key in _MERGED if key not in BROKER_APIS},
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
@@ -597,6 +625,11 @@ TAMPERINGS: dict[str, Planted] = {
     **{
         _of_consistency(key): Planted(every_second_response(api_name(key), *_VARIED[key]))
         for key in _READ_ONLY
+        if key in BROKER_APIS
+    },
+    **{
+        _of_merged(key): Planted(of_several(api_name(key), lambda elements: elements[:1]))
+        for key in _MERGED
         if key in BROKER_APIS
     },
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),

@@ -18,7 +18,6 @@ from conformance.sequential import timeouts
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import (
-    PARTITIONS,
     Tampering,
     TamperingProxy,
     altered,
@@ -31,6 +30,7 @@ from tests.conformance.tamperings import (
     every_second_response,
     hundred_bytes_more,
     max_timestamp_one_more,
+    of_several,
     records_altered,
     resources_listed,
     same_producer_id,
@@ -50,6 +50,8 @@ class Lie:
     requirement: str
     tampering: Tampering
     named: str
+    nodes: int = 1
+    """Number of nodes that the lie needs, if the requirement needs fewer."""
 
 
 def whole(name: str, **changes: Any) -> Tampering:
@@ -229,36 +231,16 @@ def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
     return tamper
 
 
-def _of_several(name: str, change: Any) -> Tampering:
-    """Return a tampering that changes the partitions of a topic in responses that have several of them."""
-    topics, _, partitions = PARTITIONS[name].partition(".")
-
-    def tamper(request: Any, forward: Any) -> Any:
-        response = forward(request)
-        if api(request) != name:
-            return response
-        return altered(
-            response,
-            topics,
-            lambda topic: replace(topic, **{partitions: _if_several(change, getattr(topic, partitions))}),
-        )
-
-    return tamper
-
-
-def _if_several(change: Any, partitions: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(change(partitions)) if len(partitions) > 1 else partitions
-
-
-def _exchanged(field: str) -> Any:
-    """Exchange the values of a field between the first and the last partition."""
+def _exchanged(*fields: str) -> Any:
+    """Exchange the values of fields between the first and the last partition, topic or group."""
 
     def change(partitions: tuple[Any, ...]) -> Any:
         first, *between, last = partitions
+        values = {name: getattr(first, name) for name in fields if hasattr(first, name)}
         return (
-            replace(first, **{field: getattr(last, field)}),
+            replace(first, **{name: getattr(last, name) for name in values}),
             *between,
-            replace(last, **{field: getattr(first, field)}),
+            replace(last, **values),
         )
 
     return change
@@ -267,7 +249,7 @@ def _exchanged(field: str) -> Any:
 def _all_fail(partitions: tuple[Any, ...]) -> Any:
     """Return the error of one partition for all of them."""
     error = next((part.error_code for part in partitions if part.error_code != ErrorCode.none), ErrorCode.none)
-    return (replace(part, error_code=error) for part in partitions)
+    return tuple(replace(part, error_code=error) for part in partitions)
 
 
 def _long_values_are_cut(batches: list[Any], _request: Any) -> list[Any]:
@@ -291,32 +273,71 @@ def _with_synonyms(request: Any, forward: Any) -> Any:
 LIES = {
     "records of another partition": Lie(
         "fetch/log-is-read-in-append-order",
-        _of_several("Fetch", _exchanged("records")),
+        of_several("Fetch", _exchanged("records")),
         "Merged: responses was records ",
     ),
     "base offset of another partition": Lie(
         "fetch/log-is-read-in-append-order",
-        _of_several("Produce", _exchanged("base_offset")),
+        of_several("Produce", _exchanged("base_offset")),
         "Merged: responses was base_offset ",
     ),
     "offset of another partition": Lie(
         "offsets/earliest-and-latest-are-the-logs-ends",
-        _of_several("ListOffsets", _exchanged("offset")),
+        of_several("ListOffsets", _exchanged("offset")),
         "Merged: responses was offset ",
+    ),
+    "offsets of another group": Lie(
+        "merged/offset-fetch",
+        of_several("OffsetFetch", _exchanged("group_id")),
+        "Merged: responses was committed_offset ",
+    ),
+    "error of another partition in OffsetCommit": Lie(
+        "merged/offset-commit",
+        of_several("OffsetCommit", _all_fail),
+        "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 1, not error NONE in number 1",
+    ),
+    "coordinator of another group": Lie(
+        "merged/find-coordinator",
+        of_several("FindCoordinator", _exchanged("key")),
+        " is not the coordinator of trial-",
+        nodes=3,
+    ),
+    "missing coordinator": Lie(
+        "merged/find-coordinator",
+        of_several("FindCoordinator", lambda groups: groups[:-1]),
+        "malformed was the response has 5 coordinators",
+    ),
+    "error of another topic": Lie(
+        "merged/create-topics",
+        of_several("CreateTopics", _exchanged("error_code")),
+        "Merged: responses was error NONE in number 1, not error INVALID_PARTITIONS in number 1",
+    ),
+    "settings of another topic": Lie(
+        "merged/describe-configs", of_several("DescribeConfigs", _exchanged("configs")), "Merged: responses was "
+    ),
+    "low watermark of another partition": Lie(
+        "merged/delete-records",
+        of_several("DeleteRecords", _exchanged("low_watermark")),
+        "Merged: responses was low_watermark ",
+    ),
+    "end offset of another partition": Lie(
+        "merged/offset-for-leader-epoch",
+        of_several("OffsetForLeaderEpoch", _exchanged("end_offset")),
+        "Merged: responses was end_offset ",
     ),
     "missing partition": Lie(
         "fetch/log-is-read-in-append-order",
-        _of_several("Fetch", lambda partitions: partitions[:-1]),
-        "partitions; 6 were requested",
+        of_several("Fetch", lambda partitions: partitions[:-1]),
+        "partitions, topics or groups; 6 were requested",
     ),
     "error of another partition in Produce": Lie(
         "produce/unknown-topic-is-rejected",
-        _of_several("Produce", _all_fail),
+        of_several("Produce", _all_fail),
         "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 2, not error NONE in number 2",
     ),
     "error of another partition in Fetch": Lie(
         "fetch/unknown-topic-is-rejected",
-        _of_several("Fetch", _all_fail),
+        of_several("Fetch", _all_fail),
         "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 2, not error NONE in number 2",
     ),
     "long value": Lie(
@@ -657,7 +678,7 @@ def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path,
     monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
     monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 3.0)
     (requirement,) = (each for each in REQUIREMENTS if each.id == lie.requirement)
-    target = request.getfixturevalue(BROKERS[requirement.nodes_min])
+    target = request.getfixturevalue(BROKERS[max(lie.nodes, requirement.nodes_min)])
     with TamperingProxy(target, lie.tampering) as proxy:
         finding = check(requirement, proxy, tmp_path)
     assert finding.verdict is Verdict.VIOLATION, finding.reason

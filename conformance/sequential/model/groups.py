@@ -10,6 +10,7 @@ from conformance.sequential.response import CLASSIC, DEAD
 from conformance.sequential.steps import (
     DeleteGroup,
     DescribeGroup,
+    FindCoordinators,
     ListedGroups,
     ListGroups,
     OffsetCommit,
@@ -154,6 +155,11 @@ def list_groups(cluster: ModelCluster, step: ListGroups) -> Expectation:
 def listed_groups(cluster: ModelCluster, step: ListedGroups) -> Expectation:
     """Return that only the coordinator lists the group, and that each broker describes the groups that it lists."""
     return {"error": "NONE", "listed": int(_exists(cluster, step.group)), "listed_twice": (), "not_described": ()}
+
+
+def find_coordinators(_cluster: ModelCluster, _step: FindCoordinators) -> Expectation:
+    """Every group has a coordinator that serves it, whether or not the group exists."""
+    return {"errors": (), "differences": ()}
 
 
 def delete_group(cluster: ModelCluster, step: DeleteGroup) -> Expectation:

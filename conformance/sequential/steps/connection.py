@@ -67,9 +67,9 @@ class Pipelined(Step):
 
 @dataclass(frozen=True, slots=True)
 class Merged(Step):
-    """Requests of one API, each for another partition of one topic, merged into one request to each leader."""
+    """Requests of one API, each for another partition, topic or group, merged into one request to each broker."""
 
-    steps: tuple[Produce | Fetch | ListOffsets, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,16 @@ class ListedGroups(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class FindCoordinators(Step):
+    """One FindCoordinator request for several groups (KIP-699), and a request to each coordinator.
+
+    The response has the errors, and the coordinators that do not serve their groups.
+    """
+
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteGroup(Step):
     """DeleteGroups of one group."""
 

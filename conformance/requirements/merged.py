@@ -1,0 +1,313 @@
+"""Requirements of requests for several partitions, topics or groups.
+
+A response has one result for each of them, the same as that of a request for it alone, whatever the errors of the
+others. Where the version of the target has only one group or topic in a request, several requests are sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    ApiKey,
+    Batch,
+    CreatePartitions,
+    CreateTopic,
+    DeleteGroup,
+    DeleteRecords,
+    DeleteTopic,
+    DescribeConfigs,
+    DescribeGroup,
+    DescribeProducers,
+    Eventually,
+    FindCoordinators,
+    IncrementalAlterConfigs,
+    InitProducerId,
+    JoinGroup,
+    Merged,
+    Metadata,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    OffsetForLeaderEpoch,
+    Operation,
+    Produce,
+    Record,
+    Step,
+    SyncGroup,
+)
+from conformance.sequential.strategies import SEVERAL_PARTITIONS, many, script
+from fixtures.clients.messages import api_name
+from fixtures.clients.requests import LAST_GROUP_VERSION_BY_NAME as _BY_NAME
+from fixtures.targets.target import Capability
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One API with its script.
+
+    :ivar several: what a request is for, as text.
+    :ivar parts: the parts of the script, which has `Merged` steps of this API.
+    :ivar judged: names of fields of steps that are judged in addition to the responses of `Merged`.
+    """
+
+    api: ApiKey
+    several: str
+    sources: tuple[Any, ...]
+    parts: tuple[Any, ...]
+    judged: Mapping[type[Step], str]
+
+
+_NO_PARTITION: Final = 1000
+_PARTITIONS: Final = range(SEVERAL_PARTITIONS)
+_GROUPS: Final = tuple(f"trial-{name}" for name in ("one", "two", "three", "four", "five", "six"))
+"""More groups than brokers, so that a broker coordinates several."""
+_TOPICS: Final = ("trial", "trial-two", "trial-three")
+
+_OFFSETS: Final = st.integers(0, 1000)
+_COMMITS: Final = (
+    CreateTopic(partitions=2),
+    *(OffsetCommit(10 + place, group) for place, group in enumerate(_GROUPS)),
+    many(st.builds(OffsetCommit, _OFFSETS, group=st.sampled_from(_GROUPS), partition=st.integers(0, 1))),
+)
+_COMMIT_OF_SEVERAL: Final = (
+    CreateTopic(partitions=3),
+    CreateTopic("trial-two"),
+    Merged(
+        (
+            OffsetCommit(1, metadata="one", version=_BY_NAME),
+            OffsetCommit(2, partition=_NO_PARTITION, version=_BY_NAME),
+            OffsetCommit(3, partition=2, version=_BY_NAME),
+            OffsetCommit(4, topic="trial-none", version=_BY_NAME),
+            OffsetCommit(5, topic="trial-two", metadata="five", version=_BY_NAME),
+        )
+    ),
+    many(_OFFSETS.map(OffsetCommit), at_most=2),
+    Merged((OffsetCommit(6, partition=2), OffsetCommit(7, topic="trial-two", leader_epoch=0), OffsetCommit(8))),
+)
+_COMMITTED: Final = (
+    OffsetFetch(),
+    OffsetFetch(topic="trial-two"),
+    OffsetFetch(partition=1),
+    OffsetFetch(partition=2),
+)
+_RECORDS: Final = (
+    CreateTopic(partitions=SEVERAL_PARTITIONS),
+    InitProducerId(),
+    *(
+        Produce((Batch((Record(b"a"),) * (index + 1), producer=0),), partition=index)
+        for index in range(SEVERAL_PARTITIONS)
+    ),
+)
+_CREATED: Final = tuple(CreateTopic(topic, partitions=count) for count, topic in enumerate(_TOPICS, 1))
+_SETTINGS: Final = ("max.message.bytes", "retention.ms", "segment.ms")
+_SETTING_NAMES: Final = st.sampled_from(_SETTINGS)
+
+
+def _set(topic: str, value: str, name: str = "max.message.bytes") -> IncrementalAlterConfigs:
+    return IncrementalAlterConfigs(((name, Operation.SET, value),), topic)
+
+
+_ROWS: Final = (
+    _Row(
+        ApiKey.OFFSET_FETCH,
+        "several partitions of several groups",
+        (sources.KIP_709,),
+        (
+            *_COMMITS,
+            Merged(tuple(OffsetFetch(group) for group in (*_GROUPS[::-1], "trial-none"))),
+            Merged(tuple(OffsetFetch(group, partition=index) for group in _GROUPS for index in range(2))),
+            Merged(tuple(OffsetFetch(group, version=_BY_NAME) for group in _GROUPS)),
+            Merged(tuple(OffsetFetch(_GROUPS[0], partition=index, version=7) for index in (1, 0))),
+        ),
+        {OffsetCommit: "error"},
+    ),
+    _Row(
+        ApiKey.OFFSET_COMMIT,
+        "several partitions",
+        (sources.PROTOCOL_ERRORS,),
+        (*_COMMIT_OF_SEVERAL, *_COMMITTED),
+        {OffsetFetch: "error committed_offset committed_leader_epoch metadata"},
+    ),
+    _Row(
+        ApiKey.OFFSET_DELETE,
+        "several partitions",
+        (sources.KIP_496,),
+        (
+            *_COMMIT_OF_SEVERAL,
+            Merged(
+                (
+                    OffsetDelete(),
+                    OffsetDelete(partition=_NO_PARTITION),
+                    OffsetDelete(topic="trial-two"),
+                    OffsetDelete(partition=1),
+                )
+            ),
+            *_COMMITTED,
+        ),
+        {OffsetFetch: "error committed_offset"},
+    ),
+    _Row(
+        ApiKey.FIND_COORDINATOR,
+        "several groups",
+        (sources.KIP_699,),
+        (*_COMMITS, Eventually(FindCoordinators(_GROUPS)), Eventually(FindCoordinators(_GROUPS[::-2]))),
+        {FindCoordinators: "errors differences"},
+    ),
+    _Row(
+        ApiKey.DESCRIBE_GROUPS,
+        "several groups",
+        (sources.PROTOCOL,),
+        (
+            *_COMMITS,
+            *(JoinGroup(group=_GROUPS[0]), JoinGroup(0, group=_GROUPS[0]), SyncGroup(0, group=_GROUPS[0])),
+            JoinGroup(group=_GROUPS[1]),
+            Merged(tuple(map(DescribeGroup, (*_GROUPS, "trial-none")))),
+            Merged(tuple(DescribeGroup(group, version=5) for group in ("trial-none", *_GROUPS[::-1]))),
+        ),
+        {},
+    ),
+    _Row(
+        ApiKey.DELETE_GROUPS,
+        "several groups",
+        (sources.KIP_229,),
+        (
+            *_COMMITS,
+            *(JoinGroup(group=_GROUPS[0]), JoinGroup(0, group=_GROUPS[0]), SyncGroup(0, group=_GROUPS[0])),
+            Merged((*map(DeleteGroup, _GROUPS[:5]), DeleteGroup("trial-none"))),
+            *map(OffsetFetch, _GROUPS),
+        ),
+        {OffsetFetch: "error committed_offset"},
+    ),
+    _Row(
+        ApiKey.CREATE_TOPICS,
+        "several topics",
+        (sources.KIP_4_METADATA,),
+        (
+            CreateTopic(),
+            Merged(
+                (
+                    CreateTopic("trial-bad", partitions=0),
+                    CreateTopic("trial-two", partitions=2),
+                    CreateTopic(),
+                    CreateTopic("trial-three", partitions=3, configs=(("max.message.bytes", "3000"),)),
+                )
+            ),
+            DescribeConfigs(_SETTINGS, "trial-two"),
+            DescribeConfigs(_SETTINGS, "trial-three"),
+            Metadata(None),
+        ),
+        {Metadata: "topics", DescribeConfigs: "error set"},
+    ),
+    _Row(
+        ApiKey.CREATE_PARTITIONS,
+        "several topics",
+        (sources.KIP_195,),
+        (
+            *_CREATED,
+            Merged(
+                (
+                    CreatePartitions(4, "trial-two"),
+                    CreatePartitions(1, "trial-three"),
+                    CreatePartitions(5, "trial-none"),
+                    CreatePartitions(3),
+                )
+            ),
+            Eventually(Metadata(None)),
+        ),
+        {Metadata: "topics"},
+    ),
+    _Row(
+        ApiKey.DELETE_TOPICS,
+        "several topics",
+        (sources.KIP_4_METADATA,),
+        (
+            *_CREATED,
+            Merged(tuple(map(DeleteTopic, ("trial-three", "trial-none", "trial")))),
+            Eventually(Metadata(None)),
+        ),
+        {Metadata: "topics"},
+    ),
+    _Row(
+        ApiKey.DELETE_RECORDS,
+        "several partitions",
+        (sources.KIP_107,),
+        (
+            *_RECORDS,
+            many(st.builds(DeleteRecords, st.integers(0, 2), partition=st.integers(1, 5)), at_most=3),
+            Merged(
+                tuple(DeleteRecords(offset, partition=index) for index, offset in ((5, 4), (0, -1), (2, 9), (4, 3)))
+            ),
+            Merged((DeleteRecords(0, partition=_NO_PARTITION), DeleteRecords(3, partition=3))),
+        ),
+        {},
+    ),
+    _Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        "several partitions",
+        (sources.KIP_101,),
+        (
+            *_RECORDS,
+            many(st.integers(0, 5).map(lambda index: Produce((Batch((Record(b"b"),)),), partition=index)), at_most=4),
+            Merged(tuple(OffsetForLeaderEpoch(0, partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION))),
+        ),
+        {},
+    ),
+    _Row(
+        ApiKey.DESCRIBE_PRODUCERS,
+        "several partitions",
+        (sources.KIP_664,),
+        (*_RECORDS, Merged(tuple(DescribeProducers(partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION)))),
+        {},
+    ),
+    _Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        "several topics",
+        (sources.KIP_133,),
+        (
+            *_CREATED,
+            many(st.builds(_set, st.sampled_from(_TOPICS), st.sampled_from(["700000", "800000"]), _SETTING_NAMES)),
+            Merged(tuple(DescribeConfigs(_SETTINGS, topic) for topic in (*_TOPICS[::-1], "trial-none"))),
+        ),
+        {},
+    ),
+    _Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "several topics",
+        (sources.KIP_339,),
+        (
+            *_CREATED,
+            Merged((_set("trial-three", "3000"), _set("trial-two", "soon", "retention.ms"), _set("trial", "5000"))),
+            Merged((_set("trial-none", "3000"), _set("trial-two", "6000"))),
+            *(Eventually(DescribeConfigs(_SETTINGS, topic)) for topic in _TOPICS),
+        ),
+        {DescribeConfigs: "error set"},
+    ),
+)
+
+
+def _requirement(row: _Row) -> Requirement:
+    judged = judges("responses", of=Merged)
+    for step, names in row.judged.items():
+        judged |= judges(*names.split(), of=step)
+    return Requirement(
+        id=f"merged/{row.api.name.lower().replace('_', '-')}",
+        level=Level.MUST,
+        text=f"A response to {api_name(row.api)} for {row.several} has one result for each of them: the same as if it "
+        "were requested alone, also if others of the request have an error.",
+        sources=(sources.PROTOCOL, *row.sources),
+        check=sequential(script(*row.parts), judged, cost=2),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+        since=KRAFT if row.api in _SINCE_KRAFT else None,
+    )
+
+
+_SINCE_KRAFT: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS})
+
+
+REQUIREMENTS: Final = tuple(map(_requirement, _ROWS))
