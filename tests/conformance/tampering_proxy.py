@@ -1,8 +1,9 @@
 """Tampering proxy: a proxy of a correct broker that decodes requests and alters requests or responses.
 
-A `Tampering` is a function of a request and of `forward`, which sends a request to the broker. It may alter the request
-or the response, forward twice, or not at all. There is a proxy for each broker of the target. Clients use only the
-proxies, because their addresses replace those in Metadata, FindCoordinator and DescribeCluster.
+A `Tampering` is a function of a request and of `forward`, which sends a request to the broker and returns its response.
+A tampering may alter the request or the response. It may also call `forward` twice, or not at all. Each broker of the
+target has its own proxy. Clients connect only to the proxies, because each response contains the addresses of the
+proxies instead of those of the brokers.
 """
 
 import datetime as dt
@@ -31,32 +32,32 @@ from fixtures.targets.target import Node
 
 Forward = Callable[[Any], Any]
 Tampering = Callable[[Any, Forward], Any]
-"""(request, forward) -> response, or None for no response."""
+"""Function (request, forward) -> response; None if the client gets no response."""
 
 REQUEST_BYTES_MAX = 100 * 1024 * 1024
 _WITH_ADDRESSES = frozenset({3, 10, 60})
-"""Metadata, FindCoordinator and DescribeCluster."""
+"""API keys of Metadata, FindCoordinator and DescribeCluster, whose responses have the addresses of brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameDefects:
-    """Defects of a proxy on the level of frames, besides the tampering."""
+    """Defects of a proxy that concern whole frames or connections, in addition to its tampering."""
 
     keeps_garbage_open: bool = False
-    """Never close a connection after malformed bytes."""
+    """Keep the client's connection open after malformed bytes, although the broker closes its own."""
     reverses: bool = False
     """Respond to pipelined requests in reverse order."""
     rejects_unreadable: bool = False
-    """Close the connection on any request that cannot be decoded; a correct broker responds to some of these."""
+    """Close the connection after any request that cannot be decoded. A correct broker responds to some of these."""
     closes_all: bool = False
-    """Close every connection of the proxy on a request that cannot be decoded."""
+    """Close every connection of the proxy after a request that cannot be decoded."""
 
 
 NO_FRAME_DEFECTS = FrameDefects()
 
 
 class TamperingProxy:
-    """The proxy. A context manager, and a target like the one behind it."""
+    """Target whose clients connect to tampering proxies of another target's brokers; a context manager."""
 
     def __init__(self, target: Any, tamper: Tampering, frame_defects: FrameDefects = NO_FRAME_DEFECTS) -> None:
         self._target = target
@@ -103,9 +104,9 @@ class TamperingProxy:
             threading.Thread(target=self._serve, args=(connection, node), daemon=True).start()
 
     def _serve(self, connection: socket.socket, node: Node) -> None:
-        lost = suppress(OSError, RawClientError)
-        with connection, lost, RawClient(node.host, node.port, timeout_s=10) as upstream:
-            with lost:
+        errors_ignored = suppress(OSError, RawClientError)
+        with connection, errors_ignored, RawClient(node.host, node.port, timeout_s=10) as upstream:
+            with errors_ignored:
                 while True:
                     frames = self._read_frames(connection)
                     responses = [self._respond(frame, upstream) for frame in frames]
@@ -127,27 +128,28 @@ class TamperingProxy:
         key, version = struct.unpack_from(">hh", frame)
         try:
             correlation_id, request = _decode_request(key, version, frame)
-        except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
+        except Exception:  # noqa: BLE001 - a request that cannot be decoded is forwarded unchanged
             if self._frame_defects.closes_all:
                 self._close_connections()
             if self._frame_defects.rejects_unreadable or self._frame_defects.closes_all:
-                raise ConnectionError("unreadable") from None
+                raise ConnectionError("the request cannot be decoded") from None
             upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
             return self._with_own_addresses(key, version, upstream.receive_frame())
         response = self._tamper(request, lambda altered: self._forward(altered, upstream))
         return b"" if response is None else _encode_response(correlation_id, response)
 
     def _with_own_addresses(self, key: int, version: int, frame: bytes) -> bytes:
-        """Replace the brokers' addresses in the response to a request that could not be decoded, if it can be decoded.
+        """Replace the brokers' addresses in the response to a request that could not be decoded.
 
-        librdkafka sends Metadata requests with bytes left over. With the brokers' addresses in the response, a client,
-        and the mesh in front of the proxy, would bypass the proxy.
+        For example, librdkafka sends Metadata requests with bytes left over. If the response had the brokers'
+        addresses, the client or the mesh in front of the proxy would bypass the proxy. A response that cannot be
+        decoded either is returned unchanged.
         """
         if key not in _WITH_ADDRESSES:
             return frame
         try:
             correlation_id, response = decoded(key, version, frame)
-        except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
+        except Exception:  # noqa: BLE001 - kio raises exceptions of many classes
             return frame
         return _encode_response(correlation_id, self._behind(response))
 
@@ -158,7 +160,7 @@ class TamperingProxy:
         return self._behind(upstream.request(request))
 
     def _behind(self, value: Any) -> Any:
-        """Replace every broker address in a response by its proxy's."""
+        """Replace the address of each broker in a response, or in a part of it, by that of the broker's proxy."""
         if isinstance(value, tuple):
             return tuple(map(self._behind, value))
         if isinstance(value, str) and "://" in value:  # advertised.listeners
@@ -175,7 +177,7 @@ class TamperingProxy:
 def _read_frame(connection: socket.socket) -> bytes:
     (size,) = struct.unpack(">i", _read(connection, 4))
     if not 4 <= size <= REQUEST_BYTES_MAX:
-        raise ConnectionError(f"a length of {size}")
+        raise ConnectionError(f"the frame has an invalid size of {size} bytes")
     return _read(connection, size)
 
 
@@ -184,7 +186,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = connection.recv(size - len(data))
         if not more:
-            raise ConnectionError("closed")
+            raise ConnectionError("the client closed the connection")
         data += more
     return data
 
@@ -235,7 +237,7 @@ def altered(entity: Any, path: str, change: Callable[[Any], Any]) -> Any:
 
 
 def with_errors(entity: Any, error: ErrorCode) -> Any:
-    """Return a copy with every error code of an entity replaced, at every depth."""
+    """Return a copy of an entity with this error in place of every error code, also in nested entities."""
     if isinstance(entity, tuple):
         return tuple(with_errors(item, error) for item in entity)
     if not is_dataclass(entity):
@@ -246,7 +248,10 @@ def with_errors(entity: Any, error: ErrorCode) -> Any:
 
 
 def blank(kind: Any) -> Any:
-    """Return an entity of a kio class with one element in each array of entities, and empty values."""
+    """Return an entity of a kio class whose nullable fields are null and whose other values are empty or 0.
+
+    Each array of entities has one such entity.
+    """
     hints = typing.get_type_hints(kind)
     return kind(**{item.name: _blank_value(hints[item.name]) for item in fields(kind)})
 
@@ -270,7 +275,11 @@ def _blank_value(kind: Any) -> Any:
 
 
 def pretended(error: ErrorCode, *keys: int) -> Tampering:
-    """Return a tampering that advertises missing APIs and `group.version`, and responds to the APIs with an error."""
+    """Return a tampering that pretends that the broker offers the APIs with these keys.
+
+    It adds them to ApiVersions, with `group.version` as a finalized feature, and responds to each of their requests
+    with the error. FindCoordinator always finds the coordinator of a group.
+    """
 
     def tamper(request: Any, forward: Forward) -> Any:
         if request.__api_key__ in keys:
@@ -312,11 +321,11 @@ PARTITIONS = {
     "DescribeConfigs": "results",
     "DescribeLogDirs": "",
 }
-"""For each API: the path in its response to the topics or partitions, which have the error codes."""
+"""For each API: the path in its response to the entities with an error code; "" is the response itself."""
 
 
 def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Tampering:
-    """Return a tampering that applies `change(request, part)` to each part (topic or partition) of the responses."""
+    """Return a tampering that applies `change(request, part)` to the parts of the responses: see PARTITIONS."""
 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
@@ -333,7 +342,7 @@ def altered_requests(name: str, change: Callable[[Any], Any]) -> Tampering:
 
 
 def suppressed_errors(name: str, **also: Any) -> Tampering:
-    """Return a tampering that replaces each error by NONE, and sets given fields of the same topic or partition."""
+    """Return a tampering that replaces each error by NONE, and sets the given fields in the parts that had an error."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:

@@ -1,4 +1,4 @@
-"""Tamperings: for every sequential requirement, one that violates it.
+"""Tamperings: for every sequential requirement, a tampering that violates it.
 
 A check that does not detect the tampering of its requirement is vacuous.
 """
@@ -81,12 +81,13 @@ def _appends_and_rejects(request: Any, forward: Forward) -> Any:
 
 
 def _denies_append_time(_request: Any, part: Any) -> Any:
-    claimed = None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-    return replace(part, log_append_time=claimed)
+    """Return no log append time where the broker returns one, and one where it returns none."""
+    time = None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    return replace(part, log_append_time=time)
 
 
 def records_altered(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
-    """Return a tampering that changes the batches of fetches; `change` receives them and the request."""
+    """Return a tampering that applies `change(batches, request)` to the batches of each fetched partition."""
 
     def partition(request: Any, part: Any) -> Any:
         batches = list(decode_batches(part.records or b""))
@@ -104,13 +105,14 @@ def _fetch_offset(request: Any) -> int:
 
 
 def _filters(batches: list[Any], request: Any) -> list[Any]:
-    """Filter in the broker, so that no record below the requested offset is returned."""
+    """Remove the records below the requested offset, which a broker returns with the rest of their batch."""
     offset = _fetch_offset(request)
     kept = [replace(b, records=tuple(r for r in b.records if (r.offset or 0) >= offset)) for b in batches]
     return [replace(b, base_offset=b.records[0].offset or 0, last_offset_delta=None) for b in kept if b.records]
 
 
 def _loses_headers(batches: list[Any], _request: Any) -> list[Any]:
+    """Remove the headers and the key of each record."""
     return [replace(b, records=tuple(replace(r, headers=(), key=None) for r in b.records)) for b in batches]
 
 
@@ -127,6 +129,7 @@ def _reverses(batches: list[Any], _request: Any) -> list[Any]:
 
 
 def _hard_limit(request: Any, part: Any) -> Any:
+    """Return no records if they exceed the limit of the partition, which Kafka ignores for the first batch."""
     limit = request.topics[0].partitions[0].partition_max_bytes
     return part if len(part.records or b"") <= limit else replace(part, records=b"")
 
@@ -135,7 +138,7 @@ def _hard_limit(request: Any, part: Any) -> Any:
 
 
 def _removes_producer_ids(request: Any) -> Any:
-    """Append every batch without its producer id."""
+    """Remove the producer id, epoch and sequence number from every batch before it is appended."""
 
     def strip(part: Any) -> Any:
         batches = decode_batches(part.records or b"")
@@ -157,7 +160,7 @@ def _plus_one(name: str, field: str) -> Tampering:
 
 
 def _keeps_records(request: Any, forward: Forward) -> Any:
-    """Delete nothing, and respond to DeleteRecords with the requested low watermark."""
+    """Delete nothing, and return the requested offset as the low watermark in the response to DeleteRecords."""
     if api(request) != "DeleteRecords":
         return forward(request)
     requested = request.topics[0].partitions[0].offset
@@ -168,12 +171,12 @@ def _keeps_records(request: Any, forward: Forward) -> Any:
 def _ignores_epoch(request: Any, forward: Forward) -> Any:
     if api(request) not in {"Fetch", "ListOffsets", "OffsetForLeaderEpoch"}:
         return forward(request)
-    careless = altered(request, "topics.partitions", lambda part: replace(part, current_leader_epoch=-1))
-    return forward(careless)
+    without_epoch = altered(request, "topics.partitions", lambda part: replace(part, current_leader_epoch=-1))
+    return forward(without_epoch)
 
 
 def _begins_at_the_first_record(request: Any, part: Any) -> Any:
-    """Return no end offset for a later epoch, as if an epoch began only with its first record."""
+    """Return no end offset for the newest epoch unless it is 0, as if an epoch began only with its first record."""
     requested = request.topics[0].partitions[0].leader_epoch
     return replace(part, leader_epoch=-1, end_offset=-1) if part.leader_epoch == requested > 0 else part
 
@@ -189,7 +192,7 @@ def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
 
 
 def _ignores_limit(name: str) -> Tampering:
-    """Return a tampering that sets a retention limit to -1, which is unlimited."""
+    """Return a tampering that replaces the value of a retention limit by -1 (unlimited) in requests."""
 
     def change(config: Any) -> Any:
         return replace(config, value="-1") if config.name == name else config
@@ -198,8 +201,9 @@ def _ignores_limit(name: str) -> Tampering:
 
 
 def _finds_deleted_records(request: Any, part: Any) -> Any:
-    is_lookup = request.topics[0].partitions[0].timestamp == 0
-    return replace(part, offset=0) if is_lookup else part
+    """Return offset 0 for timestamp 0, as if the deleted record with offset 0 were still found."""
+    is_of_timestamp_0 = request.topics[0].partitions[0].timestamp == 0
+    return replace(part, offset=0) if is_of_timestamp_0 else part
 
 
 def _deletes_from_compacted_topics(request: Any) -> Any:
@@ -213,7 +217,10 @@ def _deletes_from_compacted_topics(request: Any) -> Any:
 
 
 def _describes_cleaner(_request: Any, part: Any) -> Any:
-    """Describe `log.cleaner.backoff.ms`, as if the reference broker had a log cleaner."""
+    """Describe `log.cleaner.backoff.ms`, as if the reference broker had a log cleaner.
+
+    `Session` requests it together with `log.initial.task.delay.ms` only.
+    """
     if {config.name for config in part.configs} <= {"log.initial.task.delay.ms"}:
         kind = next(iter(typing.get_args(typing.get_type_hints(type(part))["configs"])))
         described = replace(blank(kind), name="log.cleaner.backoff.ms", value="300")
@@ -228,7 +235,10 @@ _PRETENDS_TO_CLEAN = altered_responses("DescribeConfigs", _describes_cleaner)
 
 
 def _quotas_replace_all(request: Any, forward: Forward) -> Any:
-    """Advertise the quota APIs. A change is accepted, replaces all quotas of its entity, and throttles no client."""
+    """Advertise the quota APIs, and accept each change.
+
+    A change replaces all quotas of its entity. No client is throttled.
+    """
     name = api(request)
     if name == "AlterClientQuotas":
         for entry in request.entries:
@@ -245,6 +255,7 @@ def _quotas_replace_all(request: Any, forward: Forward) -> Any:
 
 
 _QUOTAS: dict[str | None, Any] = {}
+"""For each client id: the operations of the last change of its quotas. None is the default client id."""
 
 
 def _described_quotas(request: Any) -> Any:
@@ -262,7 +273,10 @@ def _described_quotas(request: Any) -> Any:
 
 
 def _after_restart(tampering: Tampering) -> Tampering:
-    """Return a tampering that begins at the second InitProducerId, which is the first request after the restart."""
+    """Return a tampering that begins after the restart of the broker.
+
+    The first step after the restart is the second InitProducerId of each script.
+    """
     producers: list[Any] = []
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -311,11 +325,13 @@ def _drops_validate_only(request: Any) -> Any:
     return replace(request, validate_only=False)
 
 
-def _without_isr(part: Any) -> Any:
+def _shrinks_isr(part: Any) -> Any:
     return replace(part, isr_nodes=part.isr_nodes[:1])
 
 
 def _metadata_of_partitions(change: Callable[[Any], Any]) -> Tampering:
+    """Return a tampering that applies the change to each partition in the responses to Metadata."""
+
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
         return altered(response, "topics.partitions", change) if api(request) == "Metadata" else response
@@ -328,7 +344,7 @@ def _in_the_first_epoch(part: Any) -> Any:
 
 
 def hundred_bytes_more(_request: Any, part: Any) -> Any:
-    """Return sizes of replicas that are 100 bytes larger."""
+    """Add 100 bytes to the size of each replica in the response to DescribeLogDirs."""
     return altered(
         part, "results.topics.partitions", lambda each: replace(each, partition_size=each.partition_size + 100)
     )
@@ -347,17 +363,18 @@ def _only_validates(request: Any) -> Any:
 
 
 def _inherits_all(_request: Any, part: Any) -> Any:
+    """Describe each setting with the source DEFAULT_CONFIG."""
     return altered(part, "configs", lambda config: replace(config, config_source=5))
 
 
 def _throttles_without_delay(request: Any, forward: Any) -> Any:
-    """Return a throttle time in each response to Fetch, and delay nothing."""
+    """Return a throttle time in each response to Fetch, and delay no response."""
     response = forward(request)
     return replace(response, throttle_time=dt.timedelta(seconds=5)) if api(request) == "Fetch" else response
 
 
 def described_as(name: str, value: str) -> Tampering:
-    """Return a tampering that changes the description of a setting and nothing else."""
+    """Return a tampering that describes a setting with this value, while the broker continues to apply its own."""
 
     def change(config: Any) -> Any:
         return replace(config, value=value) if config.name == name else config
@@ -366,7 +383,7 @@ def described_as(name: str, value: str) -> Tampering:
 
 
 def resources_listed(change: Callable[[Any], Any]) -> Tampering:
-    """Return a tampering that changes the resources of each response to ListConfigResources that has any."""
+    """Return a tampering that applies the change to the resources in each response to ListConfigResources with any."""
 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
@@ -378,14 +395,14 @@ def resources_listed(change: Callable[[Any], Any]) -> Tampering:
 
 
 def _defaults_to_one_day(_request: Any, part: Any) -> Any:
-    """Describe one day as the default retention of topics and of brokers."""
-    day = {"retention.ms": "86400000", "log.retention.hours": "24"}
-    inherited = {name for name in day if any(each.name == name and each.config_source == 5 for each in part.configs)}
+    """Describe one day as the default retention time of topics and of brokers."""
+    values = {"retention.ms": "86400000", "log.retention.hours": "24"}
+    inherited = {name for name in values if any(each.name == name and each.config_source == 5 for each in part.configs)}
 
     def change(config: Any) -> Any:
         if config.name not in inherited:
             return config
-        value = day[config.name]
+        value = values[config.name]
         synonyms = tuple(replace(each, value=value) if each.name == config.name else each for each in config.synonyms)
         return replace(config, value=value, synonyms=synonyms)
 
@@ -418,6 +435,7 @@ def _names_no_leader(_request: Any, part: Any) -> Any:
 
 
 def _reverses_replicas(part: Any) -> Any:
+    """Reverse the new replicas of a reassignment, and add broker 1."""
     return part if part.replicas is None else replace(part, replicas=(*part.replicas[::-1], 1))
 
 
@@ -459,7 +477,7 @@ def _valid_client_name(request: Any) -> Any:
 
 
 def _fills_errors(name: str, *fields: str) -> Planted:
-    """Return a tampering that sets these fields to zero in parts with an error."""
+    """Plant a tampering that sets these fields to 0 in each part with an error."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:
@@ -473,7 +491,7 @@ _ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
 
 def _fails_when_old(key: ApiKey) -> Planted:
-    """Return a tampering that replaces every error code in the oldest version of an API by UNKNOWN_SERVER_ERROR."""
+    """Plant a tampering that returns UNKNOWN_SERVER_ERROR for every error code in the oldest version of an API."""
     oldest = known_versions(key)[0]
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -485,7 +503,10 @@ def _fails_when_old(key: ApiKey) -> Planted:
 
 
 def every_second_response(name: str, path: str, change: Callable[[Any], Any]) -> Tampering:
-    """Return a tampering that changes the value at a path in every second response, in the versions that have it."""
+    """Return a tampering that changes the value at a path in every second response of an API.
+
+    A response whose version lacks the path stays as it is.
+    """
     counts = itertools.count()
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -503,6 +524,7 @@ def _one_more(number: int) -> int:
 
 
 def _oldest_removed(listed: Any) -> Any:
+    """Advertise only the newest version of DeleteRecords."""
     is_deletion = listed.api_key == ApiKey.DELETE_RECORDS
     return replace(listed, min_version=listed.max_version) if is_deletion else listed
 
@@ -522,7 +544,7 @@ _VARIED: dict[ApiKey, tuple[str, Callable[[Any], Any]]] = {
     ApiKey.DESCRIBE_LOG_DIRS: ("results.topics.partitions.partition_size", _one_more),
     ApiKey.LIST_CONFIG_RESOURCES: ("error_code", lambda _: ErrorCode.unknown_server_error),
 }
-"""For each API of the reference broker that only reads: the path to a value, and another value."""
+"""For each API of the reference broker that only reads: the path to a value, and a function that changes the value."""
 
 
 def _of_consistency(key: ApiKey) -> str:
@@ -555,7 +577,7 @@ _MEMBER_APIS = (
 
 _VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
 _OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
-"""The requirement of the versions of each API."""
+"""Ids of the requirements `versions/…`, each with its API."""
 _CONSISTENCY_IDS = {requirement.id for requirement in consistency.REQUIREMENTS}
 _MERGED_IDS = {requirement.id for requirement in merged.REQUIREMENTS}
 _MERGED = [key for key in ApiKey if _of_merged(key) in _MERGED_IDS]
@@ -591,13 +613,18 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
         )
     },
 }
-"""Requirements that the reference broker cannot satisfy yet, each with what it lacks; the proxy pretends to have it."""
+"""Ids of the requirements that are not applicable to the reference broker, each with what the broker lacks.
+
+That is an API, or the words after `does not offer` in the reason. The tampering pretends that the broker offers it.
+"""
 
 
 TAMPERINGS: dict[str, Planted] = {
     **{
-        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(ErrorCode.unknown_server_error, key))
-        for id_, key in NOT_ON_REFERENCE.items()
+        id_: Planted(
+            _PRETENDS_TO_CLEAN if isinstance(missing, str) else pretended(ErrorCode.unknown_server_error, missing)
+        )
+        for id_, missing in NOT_ON_REFERENCE.items()
     },
     **dict.fromkeys(_OF_MEMBERS, Planted(pretended(ErrorCode.unknown_server_error, *_MEMBER_APIS))),
     "consistency/describe-client-quotas": Planted(
@@ -723,7 +750,7 @@ TAMPERINGS: dict[str, Planted] = {
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),
     "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", same_topic_id)),
-    "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_without_isr)),
+    "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_shrinks_isr)),
     "metadata/any-broker-serves-admin-requests": Planted(
         altered_responses("CreatePartitions", _returns_not_controller)
     ),

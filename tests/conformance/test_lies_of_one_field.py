@@ -1,6 +1,7 @@
-"""A false value in a single field of a response is detected by a requirement that names the field.
+"""A single field with a false value is a violation of a requirement, and the finding names the field.
 
-Goal: fields on which no other requirement depends are judged too. Method: as in `test_every_requirement_can_fail`.
+`test_every_requirement_can_fail` has one tampering for each requirement. These tests tamper with more of the fields
+that a requirement judges, by the same method.
 """
 
 import datetime as dt
@@ -45,7 +46,10 @@ UNKNOWN_BROKER = 77
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """A tampering, the requirement that detects it, and the text that the finding must contain."""
+    """A tampering, and the requirement that detects it.
+
+    :ivar named: text that the reason of the finding must contain.
+    """
 
     requirement: str
     tampering: Tampering
@@ -55,7 +59,7 @@ class Lie:
 
 
 def whole(name: str, **changes: Any) -> Tampering:
-    """Return a tampering that replaces top-level fields of responses, in the versions that have them."""
+    """Return a tampering that replaces top-level fields in the responses of an API, if the version has them."""
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
@@ -67,6 +71,8 @@ def whole(name: str, **changes: Any) -> Tampering:
 
 
 def partitions_described(name: str, change: Any) -> Tampering:
+    """Return a tampering that applies the change to each partition in the responses of an API."""
+
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
         return altered(response, "topics.partitions", change) if api(request) == name else response
@@ -75,10 +81,13 @@ def partitions_described(name: str, change: Any) -> Tampering:
 
 
 def configs(change: Any) -> Tampering:
+    """Return a tampering that applies the change to each setting in the responses to DescribeConfigs."""
     return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
 
 
 def _each(elements: str, name: str, **changes: Any) -> Tampering:
+    """Return a tampering that replaces fields in each element at the path `elements` in the responses of an API."""
+
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
         return altered(response, elements, lambda each: _changed(each, changes)) if api(request) == name else response
@@ -111,22 +120,22 @@ def _voter_ahead(request: Any, forward: Any) -> Any:
 
 
 def _topics_permit(operations: int) -> Tampering:
-    """Return a tampering that replaces the permitted operations of each topic without an error."""
+    """Return a tampering that replaces the authorized operations (a bit field) of each topic that has no error."""
 
     def change(topic: Any) -> Any:
-        failed = topic.error_code != ErrorCode.none
-        return topic if failed else _changed(topic, {"topic_authorized_operations": operations})
+        has_error = topic.error_code != ErrorCode.none
+        return topic if has_error else _changed(topic, {"topic_authorized_operations": operations})
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
-        described = api(request) in {"Metadata", "DescribeTopicPartitions"}
-        return altered(response, "topics", change) if described else response
+        has_topics = api(request) in {"Metadata", "DescribeTopicPartitions"}
+        return altered(response, "topics", change) if has_topics else response
 
     return tamper
 
 
 def _created_with(name: str, **changes: Any) -> Tampering:
-    """Return a tampering that changes one setting in the responses to CreateTopics."""
+    """Return a tampering that replaces fields of one setting in the responses to CreateTopics."""
 
     def change(config: Any) -> Any:
         return _changed(config, changes) if config.name == name else config
@@ -138,7 +147,7 @@ def _created_with(name: str, **changes: Any) -> Tampering:
 
 
 def _changed(element: Any, changes: Mapping[str, Any]) -> Any:
-    """Return the element with new values for the fields that it has."""
+    """Return the element with these changes, except those of fields that its version lacks."""
     return replace(element, **{key: value for key, value in changes.items() if hasattr(element, key)})
 
 
@@ -156,12 +165,13 @@ def _one_replica_more(_request: Any, part: Any) -> Any:
 
 
 def _source_of_no_synonym(config: Any) -> Any:
+    """Describe an inherited setting with the source DYNAMIC_BROKER_LOGGER_CONFIG, which no synonym has."""
     is_inherited = getattr(config, "config_source", 1) != 1
     return replace(config, config_source=6) if is_inherited else config
 
 
 def _inherited(name: str, **changes: Any) -> Any:
-    """Return a function that changes the setting with this name unless the topic overrides it."""
+    """Return a function that replaces fields of the setting with this name, unless the topic overrides the setting."""
 
     def change(config: Any) -> Any:
         return replace(config, **changes) if config.name == name and config.config_source != 1 else config
@@ -170,7 +180,7 @@ def _inherited(name: str, **changes: Any) -> Any:
 
 
 def _requires_generation_of_members(request: Any, forward: Any) -> Any:
-    """Reject commits with a member id and without generation."""
+    """Set generation 1 in each commit with a member id, so that the broker rejects commits without a generation."""
     if api(request) == "OffsetCommit" and getattr(request, "member_id", ""):
         field = next(name for name in ("generation_id", "generation_id_or_member_epoch") if hasattr(request, name))
         return forward(replace(request, **{field: 1}))
@@ -178,7 +188,7 @@ def _requires_generation_of_members(request: Any, forward: Any) -> Any:
 
 
 def _rejects_a_missing_topic(request: Any, forward: Any) -> Any:
-    """Return an error for the offset of a topic that does not exist, in versions with one group."""
+    """Return an error for the offset of a topic that does not exist, in the versions for a single group."""
     response = forward(request)
     if api(request) != "OffsetFetch" or not hasattr(response, "topics"):
         return response
@@ -196,7 +206,7 @@ def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
 
 
 def _another_coordinator(request: Any, forward: Any) -> Any:
-    """Replace the coordinator in each response by the next broker."""
+    """Replace each coordinator by the broker that follows it in the response to Metadata."""
     response = forward(request)
     if api(request) != "FindCoordinator":
         return response
@@ -210,6 +220,7 @@ def _another_coordinator(request: Any, forward: Any) -> Any:
 
 
 def _one_resource_more(resource_type: int, name: str) -> Tampering:
+    """Return a tampering that adds a resource to each response to ListConfigResources that has any."""
     return resources_listed(
         lambda listed: (*listed, _changed(listed[0], {"resource_type": resource_type, "resource_name": name}))
     )
@@ -232,7 +243,7 @@ def _in_version(name: str, version: int, path: str, change: Any) -> Tampering:
 
 
 def _exchanged(*fields: str) -> Any:
-    """Exchange the values of fields between the first and the last partition, topic or group."""
+    """Return a function that exchanges the values of fields between the first and the last partition or group."""
 
     def change(partitions: tuple[Any, ...]) -> Any:
         first, *between, last = partitions
@@ -247,7 +258,7 @@ def _exchanged(*fields: str) -> Any:
 
 
 def _all_fail(partitions: tuple[Any, ...]) -> Any:
-    """Return the error of one partition for all of them."""
+    """Return for all partitions the first error that one of them has."""
     error = next((part.error_code for part in partitions if part.error_code != ErrorCode.none), ErrorCode.none)
     return tuple(replace(part, error_code=error) for part in partitions)
 
@@ -262,6 +273,7 @@ def _long_values_are_cut(batches: list[Any], _request: Any) -> list[Any]:
 
 
 def _late_offsets(_request: Any, part: Any) -> Any:
+    """Return base offsets that are one too large, from offset 500 on."""
     return replace(part, base_offset=part.base_offset + 1) if part.base_offset >= 500 else part
 
 
@@ -340,13 +352,13 @@ LIES = {
         of_several("Fetch", _all_fail),
         "Merged: responses was error UNKNOWN_TOPIC_OR_PARTITION in number 2, not error NONE in number 2",
     ),
-    "long value": Lie(
+    "cut value": Lie(
         "produce/every-codec-round-trips", records_altered(_long_values_are_cut), "Fetch: records was value b'xxx"
     ),
     "base offset from 500 on": Lie(
         "produce/offsets-are-dense", altered_responses("Produce", _late_offsets), "Produce: base_offset was 60"
     ),
-    "no controller": Lie(
+    "missing controller": Lie(
         "metadata/cluster-is-described",
         whole("Metadata", controller_id=-1),
         "Metadata: controller_is_broker was False, not True",
@@ -371,9 +383,9 @@ LIES = {
         _rejects_a_missing_topic,
         "OffsetFetch: error was UNKNOWN_TOPIC_OR_PARTITION, not NONE",
     ),
-    "controller": Lie("versions/metadata", whole("Metadata", controller_id=UNKNOWN_BROKER), "controller_id 77"),
+    "unknown controller": Lie("versions/metadata", whole("Metadata", controller_id=UNKNOWN_BROKER), "controller_id 77"),
     "fetch session": Lie("versions/fetch", whole("Fetch", session_id=7), "session_id 7"),
-    "eligible replicas": Lie(
+    "eligible leader replicas": Lie(
         "versions/describe-topic-partitions",
         partitions_described(
             "DescribeTopicPartitions", lambda part: replace(part, eligible_leader_replicas=part.isr_nodes)
@@ -413,12 +425,12 @@ LIES = {
         configs(_inherited("index.interval.bytes", synonyms=())),
         "synonyms of index.interval.bytes [], but those of log.index.interval.bytes are",
     ),
-    "value of the broker": Lie(
+    "broker's value of an inherited setting": Lie(
         "configs/description-includes-sources",
         configs(_inherited("log.segment.delete.delay.ms", value="1")),
         "file.delete.delay.ms 60000, but log.segment.delete.delay.ms is 1",
     ),
-    "default": Lie(
+    "default of the topic": Lie(
         "configs/defaults-are-those-of-kafka",
         configs(_inherited("segment.index.bytes", value="5")),
         "segment.index.bytes 5 DEFAULT_CONFIG, but the default is 10485760",
@@ -433,17 +445,17 @@ LIES = {
         described_as("log.cleanup.policy", "compact"),
         "log.cleanup.policy compact, but Produce of a record without a key returned NONE",
     ),
-    "codec of the broker": Lie(
+    "compression type of the broker": Lie(
         "configs/described-defaults-are-applied",
         described_as("compression.type", "zstd"),
         "compression.type zstd, but an uncompressed batch was stored with codec none",
     ),
-    "timestamps of the broker": Lie(
+    "timestamp type of the broker": Lie(
         "configs/described-defaults-are-applied",
         described_as("log.message.timestamp.type", "LogAppendTime"),
         "log.message.timestamp.type LogAppendTime, but a batch was stored with CreateTime",
     ),
-    "size of the broker": Lie(
+    "largest message of the broker": Lie(
         "configs/described-defaults-are-applied",
         described_as("message.max.bytes", "2000000"),
         "message.max.bytes 2000000, but Produce of a batch of 2000000 bytes returned MESSAGE_TOO_LARGE",
@@ -458,12 +470,12 @@ LIES = {
         described_as("message.timestamp.after.max.ms", "7200000"),
         "'message.timestamp.after.max.ms 7200000, but Produce of a record +6900000 ms from now returned INVALID",
     ),
-    "automatic creation": Lie(
+    "automatic creation of topics": Lie(
         "configs/described-switches-are-applied",
         described_as("auto.create.topics.enable", "true"),
         "auto.create.topics.enable true, but Metadata did not create a topic",
     ),
-    "deletion": Lie(
+    "deletion of topics": Lie(
         "configs/described-switches-are-applied",
         described_as("delete.topic.enable", "false"),
         "delete.topic.enable false, but DeleteTopics returned NONE",
@@ -503,17 +515,17 @@ LIES = {
         _each("topics", "CreateTopics", topic_config_error_code=29),
         "DescribeConfigs returned the settings, CreateTopics error code 29",
     ),
-    "longer limit": Lie(
+    "larger limit of offset metadata": Lie(
         "groups/oversize-metadata-is-rejected",
         configs(_inherited("offset.metadata.max.bytes", value="5000")),
         "errors was ('OFFSET_METADATA_TOO_LARGE',), not ('NONE',)",
     ),
-    "shorter limit": Lie(
+    "smaller limit of offset metadata": Lie(
         "groups/oversize-metadata-is-rejected",
         configs(_inherited("offset.metadata.max.bytes", value="4000")),
         "errors was ('NONE',), not ('OFFSET_METADATA_TOO_LARGE',)",
     ),
-    "log start": Lie(
+    "log start offset": Lie(
         "offsets/delete-records-moves-log-start",
         altered_responses("Produce", _log_start_one_more),
         "log_start_offset",
@@ -569,7 +581,7 @@ LIES = {
         altered_responses("DeleteTopics", same_topic_id),
         "DeleteTopicById: malformed response: the response has another topic than the requested one",
     ),
-    "type of endpoints": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
+    "endpoint type": Lie("versions/describe-cluster", whole("DescribeCluster", endpoint_type=2), "endpoint_type 2"),
     "fenced broker": Lie(
         "versions/describe-cluster",
         _each("brokers", "DescribeCluster", is_fenced=True),
@@ -621,7 +633,7 @@ LIES = {
     ),
     "sequence": Lie("idempotence/batches-keep-their-producer", records_altered(_sequence_one_more), "producers"),
     "coordinator": Lie("groups/only-the-coordinator-serves", _another_coordinator, "NOT_COORDINATOR"),
-    "generation": Lie(
+    "generation of commits with a member": Lie(
         "groups/commit-from-unknown-member-is-rejected",
         _requires_generation_of_members,
         "OffsetCommit: error was UNKNOWN_MEMBER_ID, not NONE",
@@ -654,17 +666,17 @@ LIES = {
         configs(lambda each: _changed(each, {"documentation": "text"})),
         "retention.ms with documentation",
     ),
-    "field of one version": Lie(
+    "leader epoch in one version": Lie(
         "consistency/metadata",
         _in_version("Metadata", 9, "topics.partitions.leader_epoch", lambda epoch: epoch + 1),
         "topics[trial].partitions[0].leader_epoch was 0 in v7 of broker 1, 1 in v9 of broker 1",
     ),
-    "limit of one version": Lie(
+    "setting in one version": Lie(
         "consistency/describe-configs",
         _in_version("DescribeConfigs", 2, "results.configs", _inherited("message.max.bytes", value="1000")),
         "].configs[message.max.bytes].value was '1048588' in v1 of broker 1, '1000' in v2 of broker 1",
     ),
-    "field of every second response": Lie(
+    "rack in every second response": Lie(
         "consistency/describe-cluster",
         every_second_response("DescribeCluster", "brokers.rack", lambda _: "r1"),
         "brokers[1].rack was ",
@@ -675,7 +687,7 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path, monkeypatch):
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker checks its logs without an initial delay
     monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 3.0)
     (requirement,) = (each for each in REQUIREMENTS if each.id == lie.requirement)
     target = request.getfixturevalue(BROKERS[max(lie.nodes, requirement.nodes_min)])
@@ -708,7 +720,7 @@ LIMITS = {
     "group.max.session.timeout.ms": "groups/session-timeout-out-of-bounds-is-rejected",
     "transaction.max.timeout.ms": "transactions/too-long-timeout-is-rejected",
 }
-"""Limits that the reference broker lacks, with the requirement that compares them with their effect."""
+"""Limits that the reference broker lacks, each with the requirement that compares the limit with its effect."""
 
 
 @pytest.mark.java
@@ -738,7 +750,7 @@ LIES_OF_KAFKA = {
         "configs/brokers-describe-themselves", described_as("broker.id", "77"), "broker.id 77 of broker 1"
     ),
 }
-"""Lies about what the reference broker lacks."""
+"""Lies about APIs and settings that the reference broker lacks, except those in `LIES_ABOUT_MEMBERS`."""
 
 
 @pytest.mark.java
@@ -753,7 +765,7 @@ def test_a_lie_of_apache_kafka_is_a_violation_that_names_it(tmp_path):
 
 
 def _first_joined(**changes: Any) -> Tampering:
-    """Return a tampering that replaces fields of the response to a member that has joined."""
+    """Return a tampering that replaces fields in each response to JoinGroup that has no error."""
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
@@ -777,7 +789,7 @@ def _required_id_altered(request: Any, forward: Any) -> Any:
 
 
 def _remains(request: Any, forward: Any) -> Any:
-    """Respond to LeaveGroup as if the member had left."""
+    """Respond to LeaveGroup as if the members had left, but keep them in the group."""
     if api(request) != "LeaveGroup":
         return forward(request)
     left = forward(replace(request, members=tuple(replace(each, member_id="unknown") for each in request.members)))
@@ -788,7 +800,7 @@ def _remains(request: Any, forward: Any) -> Any:
 
 
 def _ignores_generation(request: Any, forward: Any) -> Any:
-    """Accept each commit of a member, as if it were in generation 1."""
+    """Set generation 1 in each commit of a member, so that the broker ignores the generation of the request."""
     if api(request) != "OffsetCommit" or not request.member_id:
         return forward(request)
     field = next(name for name in ("generation_id", "generation_id_or_member_epoch") if hasattr(request, name))
@@ -803,7 +815,7 @@ def _without_assignment(request: Any, forward: Any) -> Any:
 
 
 def _unfiltered(*filters: str) -> Tampering:
-    """Return a tampering that ignores these filters of ListGroups and ListTransactions."""
+    """Return a tampering that removes these filters from requests to ListGroups and ListTransactions."""
 
     def tamper(request: Any, forward: Any) -> Any:
         is_listing = api(request) in {"ListGroups", "ListTransactions"}
@@ -822,8 +834,8 @@ def _lists_another_group(request: Any, forward: Any) -> Any:
 
 def _syncs_in_any_generation(request: Any, forward: Any) -> Any:
     response = forward(request)
-    illegal = getattr(response, "error_code", None) == ErrorCode.illegal_generation
-    return replace(response, error_code=ErrorCode.none) if api(request) == "SyncGroup" and illegal else response
+    is_illegal = getattr(response, "error_code", None) == ErrorCode.illegal_generation
+    return replace(response, error_code=ErrorCode.none) if api(request) == "SyncGroup" and is_illegal else response
 
 
 def _left_as_another_instance(request: Any, forward: Any) -> Any:
@@ -834,12 +846,12 @@ def _left_as_another_instance(request: Any, forward: Any) -> Any:
 
 
 def _producers(field: str) -> Tampering:
-    """Return a tampering that adds 1 to a number of each described producer."""
+    """Return a tampering that adds 1 to a field of each producer in the responses to DescribeProducers."""
     return _in_version("DescribeProducers", 0, f"topics.partitions.active_producers.{field}", lambda n: type(n)(n + 1))
 
 
 def _offsets_stay(request: Any, forward: Any) -> Any:
-    """Respond to OffsetDelete without deleting the offsets that the group has committed."""
+    """Respond to OffsetDelete as if the committed offsets had been deleted, but keep them."""
     if api(request) != "OffsetDelete":
         return forward(request)
     response = forward(altered(request, "topics.partitions.partition_index", lambda index: type(index)(index + 1000)))
@@ -848,7 +860,7 @@ def _offsets_stay(request: Any, forward: Any) -> Any:
 
 
 def _deletes_no_group(request: Any, forward: Any) -> Any:
-    """Respond to DeleteGroups as if each group had been deleted."""
+    """Respond to DeleteGroups as if each group had been deleted, but keep the groups."""
     if api(request) != "DeleteGroups":
         return forward(request)
     response = forward(replace(request, groups_names=tuple(f"{name}-other" for name in request.groups_names)))
@@ -865,7 +877,7 @@ _LEADS, _COMMITS, _LEAVES, _STATE = (
     "groups/state-is-described",
 )
 LIES_ABOUT_MEMBERS = {
-    "required id": Lie(_LEADS, _required_id_altered, "step 4, JoinGroup: error was UNKNOWN_MEMBER_ID, not NONE"),
+    "id of a new member": Lie(_LEADS, _required_id_altered, "step 4, JoinGroup: error was UNKNOWN_MEMBER_ID, not NONE"),
     "member id": Lie(
         _LEADS, _first_joined(member_id="another"), "JoinGroup: member was 1 (another), not 0 (kafkatrial-"
     ),
@@ -875,11 +887,13 @@ LIES_ABOUT_MEMBERS = {
     "metadata": Lie(_LEADS, _another_metadata, "JoinGroup: members was ((0 (kafkatrial-"),
     "protocol": Lie(_LEADS, _first_joined(protocol_name="other"), "JoinGroup: protocol_name was other, not r"),
     "assignment": Lie(_LEADS, whole("SyncGroup", assignment=b"other"), "SyncGroup: assignment was b'other', not b'"),
-    "commit": Lie(_COMMITS, _ignores_generation, "OffsetCommit: error was NONE, not ILLEGAL_GENERATION"),
-    "state": Lie(
+    "generation of a commit": Lie(
+        _COMMITS, _ignores_generation, "OffsetCommit: error was NONE, not ILLEGAL_GENERATION"
+    ),
+    "state of a group": Lie(
         _STATE, _each("groups", "DescribeGroups", group_state="Stable"), "DescribeGroup: state was Stable, not Empty"
     ),
-    "no members": Lie(
+    "group without members": Lie(
         _STATE,
         _each("groups", "DescribeGroups", group_state="Empty", members=()),
         "DescribeGroup: state was Empty, not ",
@@ -909,20 +923,22 @@ LIES_ABOUT_MEMBERS = {
     "client host": Lie(
         _STATE, _each("groups.members", "DescribeGroups", client_host="x"), "DescribeGroup: clients was (('kafkatrial',"
     ),
-    "described instance": Lie(
+    "described instance id": Lie(
         _STATE, _each("groups.members", "DescribeGroups", group_instance_id="x"), "DescribeGroup: instances was ('x',)"
     ),
-    "instance": Lie(
+    "instance id": Lie(
         _LEADS, _each("members", "JoinGroup", group_instance_id="x"), "JoinGroup: instances was ('x',), not ("
     ),
     "generation of SyncGroup": Lie(
         _LEAVES, _syncs_in_any_generation, "step 6, SyncGroup: error was NONE, not ILLEGAL_GENERATION"
     ),
-    "missing instance": Lie(
+    "missing instance id": Lie(
         _LEADS, _each("members", "JoinGroup", group_instance_id=None), "JoinGroup: instances was (None,), not ("
     ),
-    "instance that left": Lie(_LEAVES, _left_as_another_instance, "other members than the one that leaves"),
-    "operations": Lie(
+    "instance id of a member that left": Lie(
+        _LEAVES, _left_as_another_instance, "other members than the one that leaves"
+    ),
+    "authorized operations": Lie(
         _STATE, _each("groups", "DescribeGroups", authorized_operations=8), "DescribeGroup: operations was 8, without "
     ),
     "protocol type of an empty group": Lie(
@@ -958,17 +974,21 @@ LIES_ABOUT_MEMBERS = {
         _in_version("ListTransactions", 2, "transaction_states.producer_id", lambda id_: type(id_)(id_ + 1000)),
         "ListTransactions: producer was ",
     ),
-    "listed states": Lie(_TRANSACTIONS, _unfiltered("state_filters"), "ListTransactions: listed was 1, not 0"),
-    "listed producers": Lie(_TRANSACTIONS, _unfiltered("producer_id_filters"), "ListTransactions: listed was 1, not 0"),
+    "state filter of transactions": Lie(
+        _TRANSACTIONS, _unfiltered("state_filters"), "ListTransactions: listed was 1, not 0"
+    ),
+    "producer filter of transactions": Lie(
+        _TRANSACTIONS, _unfiltered("producer_id_filters"), "ListTransactions: listed was 1, not 0"
+    ),
     "quota in one version": Lie(
         "consistency/describe-client-quotas",
         _in_version("DescribeClientQuotas", 0, "entries.values.value", lambda value: type(value)(value + 1)),
         ".value was 6001.0 in v0 of broker 1, 6000.0 in v1 of broker 1",
     ),
-    "deletion": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
-    "leaving": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
+    "deleted group": Lie(_STATE, _deletes_no_group, "ListGroups: listed was 1, not 0"),
+    "member that left": Lie(_LEAVES, _remains, "was NONE, not UNKNOWN_MEMBER_ID"),
 }
-"""Lies about members of groups, which the reference broker does not have."""
+"""Lies about members of groups, and about other state that the reference broker does not have."""
 
 
 @pytest.fixture(scope="module")
