@@ -76,7 +76,7 @@ def random_history(rng):
 def is_valid(history, linearizable):
     """Whether an order that respects real time is valid, if each unknown offset is chosen suitably.
 
-    The send of an unknown offset may also have appended nothing.
+    A send whose offset is unknown may also have appended nothing.
     """
     choices = []
     for _, offset, _, _, ending in history.sends:

@@ -30,7 +30,7 @@ def rejection(judge, run):
 
 
 def assert_rejected_as_by_validation(folder, tables, rows):
-    """Assert that `lay_out` rejects the tables if `validate` does, with the same message.
+    """Assert that `lay_out` raises the error that `validate` raises, or none.
 
     :param rows: numbers of rows in a row group, in a task, in a share that is read for a second check, and in a part.
     """
