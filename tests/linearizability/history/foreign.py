@@ -1,4 +1,4 @@
-"""Histories as a foreign tool writes them: rows as plain dictionaries, and one Parquet file per table."""
+"""Histories for tests, as a tool other than kafkatrial writes them: rows are dictionaries, a table is one file."""
 
 import json
 from pathlib import Path
@@ -25,8 +25,8 @@ RUN = {
 
 
 def valid_tables() -> Tables:
-    """Return a history of two producers and a consumer, with overlapping produces and rows in every table."""
-    a, b = (
+    """Return a valid history of two producers and a consumer. Every table has rows, and the produces overlap."""
+    orders_0, orders_1 = (
         {"topic": "orders", "topic_id": "ID-A", "partition": 0},
         {"topic": "orders", "topic_id": None, "partition": 1},
     )
@@ -41,25 +41,25 @@ def valid_tables() -> Tables:
             operation(7, 3, "commit_offsets", 70, 80, group="g"),
         ],
         "records": [
-            record(1, 0, "send", a, 0, 100, "k"),
-            record(1, 1, "send", a, 1, 101),
-            record(2, 0, "send", b, 0, 100),
-            record(3, 0, "send", a, None, 102),
-            record(3, 1, "send", a, None, None, "k"),
-            record(5, 0, "read", a, 0, 100, "k"),
-            record(5, 1, "read", a, 1, 101),
-            record(5, 2, "read", a, 2, 102),
+            record(1, 0, "send", orders_0, 0, 100, "k"),
+            record(1, 1, "send", orders_0, 1, 101),
+            record(2, 0, "send", orders_1, 0, 100),
+            record(3, 0, "send", orders_0, None, 102),
+            record(3, 1, "send", orders_0, None, None, "k"),
+            record(5, 0, "read", orders_0, 0, 100, "k"),
+            record(5, 1, "read", orders_0, 1, 101),
+            record(5, 2, "read", orders_0, 2, 102),
         ],
         "positions": [
-            position(4, a, 0, 0, "assign"),
-            position(5, a, 0, 3, "read", high_watermark=3),
+            position(4, orders_0, 0, 0, "assign"),
+            position(5, orders_0, 0, 3, "read", high_watermark=3),
         ],
-        "offsets": [{"op_id": 7, "group": "g", **a, "offset": 3, "direction": "commit"}],
-        "assignments": [{"at_ns": 16, "process": 3, **a, "event": "assigned"}],
-        "inputs": [{"op_id": 1, "seq": 0, **b, "offset": 0}, {"op_id": 1, "seq": 0, **b, "offset": 1}],
+        "offsets": [{"op_id": 7, "group": "g", **orders_0, "offset": 3, "direction": "commit"}],
+        "assignments": [{"at_ns": 16, "process": 3, **orders_0, "event": "assigned"}],
+        "inputs": [{"op_id": 1, "seq": 0, **orders_1, "offset": 0}, {"op_id": 1, "seq": 0, **orders_1, "offset": 1}],
         "states": [
-            {"asked_ns": 5, "answered_ns": 5, "source": "metadata", **a, "leader": 1, "isr": [1, 2]},
-            {"asked_ns": 90, "answered_ns": 91, "source": "list_offsets", "isolation": "read_uncommitted", **a},
+            {"asked_ns": 5, "answered_ns": 5, "source": "metadata", **orders_0, "leader": 1, "isr": [1, 2]},
+            {"asked_ns": 90, "answered_ns": 91, "source": "list_offsets", "isolation": "read_uncommitted", **orders_0},
         ],
         "faults": [
             {"fault_id": 1, "kind": "cut", "target": "1->2", "inject_ns": 20, "heal_ns": 25},
@@ -74,8 +74,8 @@ def operation(op_id, process, f, invoke_ns, complete_ns, outcome="ok", error=Non
 
 
 def record(op_id, seq, direction, where, offset, value, key=None, **columns):
-    what = {"offset": offset, "value": value, "key": key, "intact": True}
-    return {"op_id": op_id, "seq": seq, "direction": direction, **where, **what, **columns}
+    content = {"offset": offset, "value": value, "key": key, "intact": True}
+    return {"op_id": op_id, "seq": seq, "direction": direction, **where, **content, **columns}
 
 
 def position(op_id, where, before, after, cause, **columns):

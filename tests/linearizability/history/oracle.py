@@ -6,6 +6,7 @@ from linearizability.history.schema import COLUMNS
 
 
 def is_valid(tables) -> bool:
+    """Whether the rows of each table, as dictionaries, keep all rules of the format."""
     rows = {name: tables.get(name, []) for name in COLUMNS}
     return (
         all(_columns_are_valid(name, rows[name]) for name in COLUMNS)
@@ -20,6 +21,7 @@ def is_valid(tables) -> bool:
 
 def _columns_are_valid(name, rows):
     for row in rows:
+        # An operation that is ok has completed.
         if name == "operations" and row["outcome"] == "ok" and row.get("complete_ns") is None:
             return False
         for column in COLUMNS[name]:
@@ -59,6 +61,7 @@ def _operations_are_valid(operations):
         first, second = sorted((one, other), key=lambda row: row["op_id"])
         if first["invoke_ns"] > second["invoke_ns"]:
             return False
+        # A produce may overlap any other operation of its process.
         if first["process"] != second["process"] or "produce" in (first["f"], second["f"]):
             continue
         if first["complete_ns"] is not None and first["complete_ns"] > second["invoke_ns"]:
@@ -72,6 +75,7 @@ def _rows_belong_to_operations(rows):
 
 
 def _ids(rows):
+    """Return the set of topic ids that each topic name has in any table."""
     ids = {}
     for table in rows.values():
         for row in table:
@@ -81,15 +85,16 @@ def _ids(rows):
 
 
 def _topics_are_unambiguous(rows):
+    """Whether each record and position has a topic id, or a topic name with at most one id."""
     ids = _ids(rows)
-    read = rows["records"] + rows["positions"]
-    return all(row.get("topic_id") is not None or len(ids.get(row["topic"], ())) <= 1 for row in read)
+    checked = rows["records"] + rows["positions"]
+    return all(row.get("topic_id") is not None or len(ids.get(row["topic"], ())) <= 1 for row in checked)
 
 
 def _records_are_valid(rows):
     ids = _ids(rows)
 
-    def partition(row):
+    def partition_key(row):
         topic_id = row.get("topic_id") or next(iter(ids.get(row["topic"], ())), None)
         return (topic_id, None if topic_id else row["topic"], row["partition"])
 
@@ -97,9 +102,10 @@ def _records_are_valid(rows):
         if (one["op_id"], one["direction"]) == (other["op_id"], other["direction"]):
             if one["seq"] == other["seq"]:
                 return False
-            if one["direction"] == "send" and partition(one) != partition(other):
+            if one["direction"] == "send" and partition_key(one) != partition_key(other):
                 return False
-        both_sent = one["direction"] == other["direction"] == "send" and partition(one) == partition(other)
-        if both_sent and one["value"] is not None and one["value"] == other["value"]:
+        are_sent = one["direction"] == other["direction"] == "send"
+        have_equal_values = one["value"] is not None and one["value"] == other["value"]
+        if are_sent and have_equal_values and partition_key(one) == partition_key(other):
             return False
     return all(row["direction"] == "send" or row["intact"] is not None for row in rows["records"])

@@ -1,4 +1,4 @@
-"""Memory of a recorder: five million records with their operations and positions stay below a fixed peak."""
+"""Memory of a recorder: its peak is below a fixed limit for five million records, their operations and positions."""
 
 import subprocess
 import sys
@@ -19,18 +19,19 @@ from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from tests.peak_memory import peak_memory_mb
 
-rounds, batch = int(sys.argv[2]) // 1000, 500
+rounds, batch = int(sys.argv[2]) // 1000, 500  # a round sends a batch of records and reads it
 with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
     recorder = Recorder(writer)
     for number in range(rounds):
-        partition, first = number % 8, number // 8 * batch
-        seqs = range(first, first + batch)
+        partition, base_offset = number % 8, number // 8 * batch
+        seqs = range(base_offset, base_offset + batch)
         sends = [Sent(seq, f"key-{seq % 97}", seq) for seq in seqs]
         op = recorder.invoke(1, "produce", sends, topic="orders", partition=partition, acks=-1)
-        recorder.complete(op, "ok", base_offset=first)
+        recorder.complete(op, "ok", base_offset=base_offset)
         reads = [Read("orders", "ID", partition, seq, seq, f"key-{seq % 97}", 0, seq) for seq in seqs]
         op = recorder.invoke(2, "poll")
-        recorder.complete(op, "ok", reads=reads, positions=[Position("orders", "ID", partition, first, first + batch)])
+        position = Position("orders", "ID", partition, base_offset, base_offset + batch)
+        recorder.complete(op, "ok", reads=reads, positions=[position])
 print(peak_memory_mb())
 """
 

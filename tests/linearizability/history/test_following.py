@@ -24,9 +24,9 @@ def add_new_rows(tables, new_rows):
 
 
 def assert_is_consistent_prefix(tables):
-    known = {op for table in tables.get("operations", ()) for op in table["op_id"].to_pylist()}
+    op_ids = {op for table in tables.get("operations", ()) for op in table["op_id"].to_pylist()}
     for name in ("records", "positions"):
-        assert {op for table in tables.get(name, ()) for op in table["op_id"].to_pylist()} <= known
+        assert {op for table in tables.get(name, ()) for op in table["op_id"].to_pylist()} <= op_ids
 
 
 def assert_complete(tables, run):
@@ -59,7 +59,7 @@ def test_rows_of_a_running_run_are_returned_once_and_in_order(tmp_path):
 
 @pytest.mark.parametrize("parts_before", range(5))
 def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
-    """The follower reads `parts_before` files of each table, then all of them after compaction."""
+    """The first poll reads `parts_before` files of each table, the second poll the file into which all were merged."""
     run = SimulatedPartition(random.Random(parts_before)).run(60).write(tmp_path / "run", files=4)
     folder = run / layout.HISTORY_FOLDER
     follower, tables = Follower(run), {}
@@ -78,7 +78,7 @@ def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_known_rows_are_not_returned_again(tmp_path, compacted):
-    """A follower that is created with the number of known rows of each table returns only the rows after them."""
+    """The caller already has the first `count` rows of each table. The follower returns only the rows after these."""
     run = SimulatedPartition(random.Random(2)).run(60).write(tmp_path / "run", files=4)
     for count in (0, 1, 7, 30, 10_000):
         history = open_history(run)
@@ -94,6 +94,7 @@ def test_known_rows_are_not_returned_again(tmp_path, compacted):
 
 
 def test_incomplete_flush_is_not_returned(tmp_path):
+    """A flush is incomplete until its file of `operations` exists, because the writer writes that file last."""
     run = SimulatedPartition(random.Random(1)).run(60).write(tmp_path / "run", files=2)
     folder = run / layout.HISTORY_FOLDER
     (folder / layout.JOURNAL_FOLDER).mkdir()

@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "history-format.md").read_text(encoding="utf-8")
 
 
 def columns_of(name):
+    """Return the lines that the page must have for the columns of a table."""
     lines = ["| column | type | null | meaning |", "|---|---|---|---|"]
     for column in COLUMNS[name]:
         kind = "list of int32" if column.name == "isr" else str(column.type)

@@ -1,4 +1,8 @@
-"""Hostile input files: special files, false footers and endless repeats are rejected in one line, in bounded memory."""
+"""Hostile input files: each is rejected in bounded memory, by a message of one line.
+
+The files are special files, Parquet files with a false footer, with endlessly repeated rows or with damage, and tables
+that are too large.
+"""
 
 import os
 import shutil
@@ -93,15 +97,16 @@ def varint(number):
 
 
 def claim(path, rows, *, everywhere):
-    """Rewrite the number of rows in a Parquet footer, and with `everywhere` in its row groups too."""
-    true = varint(pq.read_metadata(path).num_rows)
+    """Replace the number of rows in a Parquet footer. With `everywhere`, replace it in the only row group too."""
+    true_rows = varint(pq.read_metadata(path).num_rows)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
     body, footer = content[: -8 - length], content[-8 - length : -8]
-    places = [(b"\x16", b"\x19"), *([(b"\x16", b"\x26")] if everywhere else [])]
-    for before, after in places:
-        assert footer.count(before + true + after) == 1
-        footer = footer.replace(before + true + after, before + varint(rows) + after)
+    # The Thrift field headers around the number of rows: first of the file, then of the row group.
+    headers = [(b"\x16", b"\x19"), *([(b"\x16", b"\x26")] if everywhere else [])]
+    for before, after in headers:
+        assert footer.count(before + true_rows + after) == 1
+        footer = footer.replace(before + true_rows + after, before + varint(rows) + after)
     path.write_bytes(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
 
 
@@ -118,6 +123,7 @@ def test_footer_with_a_false_number_of_rows_is_rejected(run, rows, everywhere):
 @pytest.mark.parametrize("name", ["operations", "records"])
 @pytest.mark.parametrize("distinct", [1, 200_000])
 def test_endlessly_repeated_rows_are_rejected_before_judgement(run, monkeypatch, name, distinct):
+    """The file repeats one row 100,000 times, or a block of 200,000 distinct rows five times."""
     monkeypatch.setattr("linearizability.check.LARGE_ROWS", 1000)
     monkeypatch.setattr("linearizability.shards.laying_out._distributed", None)
     row = pq.read_table(run / "history" / "records.parquet").slice(0, 1)
@@ -156,10 +162,11 @@ def test_equal_rows_of_a_table_without_a_key_are_rejected_before_judgement(run, 
 
 
 def test_a_large_table_with_few_equal_rows_is_not_rejected(run):
+    """Each row occurs 90 times; up to 100 equal rows are accepted."""
     rows = pa.Table.from_pylist([ROWS["states"]], SCHEMAS["states"]).take(pa.array(np.zeros(70_000, np.int64)))
     times = pa.array(np.arange(70_000) // 90)
-    for place, name in enumerate(("asked_ns", "answered_ns")):
-        rows = rows.set_column(place, SCHEMAS["states"].field(name), times)
+    for index, name in enumerate(("asked_ns", "answered_ns")):
+        rows = rows.set_column(index, SCHEMAS["states"].field(name), times)
     pq.write_table(rows, run / "history" / "states.parquet")
     check_sizes(open_history(run))
 
@@ -208,13 +215,13 @@ def test_unreadable_parquet_is_bad_input_for_every_command(run, capsys, monkeypa
 
 
 def test_a_long_error_reserves_no_memory_for_other_rows(run):
-    """Arrow reserves the mean length of a dictionary's values for each row: here five gigabytes."""
+    """For each row, Arrow would reserve the mean length of the distinct error texts: up to five gigabytes."""
     path = next((run / "history").glob("operations*.parquet"), None) or next((run / "history/operations").iterdir())
     table = pq.read_table(path, partitioning=None)
     errors = table["error"].to_pylist()
     errors[-1] = "x" * (5_000_000_000 // len(errors))
-    place = table.schema.get_field_index("error")
-    pq.write_table(table.set_column(place, "error", pa.array(errors, pa.string())), path)
+    index = table.schema.get_field_index("error")
+    pq.write_table(table.set_column(index, "error", pa.array(errors, pa.string())), path)
     pool, normal = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:

@@ -1,4 +1,4 @@
-"""History of a killed run: valid, complete except for at most the last second, and with its open operations."""
+"""History of a killed run: it is valid, lacks at most the last second, and has the operations that were open."""
 
 import contextlib
 import os
@@ -59,7 +59,8 @@ def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
 
     operations = history.table("operations").to_pylist()
     completed = [row for row in operations if row["complete_ns"] is not None]
-    # A step that ends during flush n is written by flush n + 1, and that flush has ended when flush n + 2 begins.
+    # After each produce and poll, the child prints the number of the current flush. The two operations before a printed
+    # n are written by flush n + 1 at the latest. That flush has ended when n + 2 is printed.
     assert len(completed) >= 2 * sum(1 for flush in flushes if flush + 2 <= flushes[-1]) > 0
 
     opened = next(row for row in operations if row["process"] == 9)
@@ -86,7 +87,7 @@ with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.011, 0.1, 0.37])
-def test_after_ctrl_c_the_history_is_complete(tmp_path, delay_s):
+def test_after_ctrl_c_the_history_has_all_completed_operations(tmp_path, delay_s):
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "run")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=Path(__file__).parents[3]) as child:
@@ -129,15 +130,15 @@ def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeyp
         writer.close()
 
     assert len(copies) > 30
-    last = 0
+    operations = 0
     for copy in copies:
-        last = max(last, check_prefix(copy, last))
-    assert last == 10
+        operations = max(operations, check_prefix(copy, operations))
+    assert operations == 10
 
 
 @contextlib.contextmanager
 def flushed(writer):
-    """Wait until the first rows that the block records are flushed."""
+    """After the block, wait until a flush that began in it or later has ended."""
     before = writer._flusher._number
     yield
     while writer._flusher._number == before:
@@ -155,7 +156,10 @@ def record_step(recorder, writer, number):
 
 
 def check_prefix(run_dir, at_least):
-    """Assert that a prefix of the run has all rows of its completed operations; return the number of operations."""
+    """Return the number of operations in a prefix of the run: `at_least` or more.
+
+    Assert that the prefix is valid and has all rows of its completed operations.
+    """
     history = open_history(run_dir)
     validate(history)
     operations = history.table("operations").to_pylist()

@@ -1,4 +1,4 @@
-"""Histories as Kafka messages: the same rows as the tables."""
+"""Histories as Kafka messages: decoded messages have the rows of the tables."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Derived positions: compared with the rule applied row by row, and with positions that clients recorded."""
+"""Derived positions, compared with an oracle that works row by row, and with positions that clients recorded."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
 
 def derived_by_hand(tables):
-    """Return the positions by the rule of the format, applied to one read at a time in the order of op_ids."""
+    """Return the positions by the rule of `positions`, applied to one read at a time in the order of op_ids."""
     last, rows = {}, []
     for op in sorted(tables["operations"], key=lambda row: row["op_id"]):
         if op["f"] in MOVES:
@@ -27,9 +27,9 @@ def derived_by_hand(tables):
             key = (op["process"], partition)
             before = offsets[0]
             if key in last:
-                end, since = last[key]
+                end, since_ns = last[key]
                 events = [event for event in tables["assignments"] if event["process"] == op["process"]]
-                if not any(since <= event["at_ns"] <= op["complete_ns"] for event in events):
+                if not any(since_ns <= event["at_ns"] <= op["complete_ns"] for event in events):
                     before = end
             last[key] = (offsets[-1] + 1, op["invoke_ns"])
             rows.append((op["op_id"], "t", partition, before, offsets[-1] + 1))
@@ -60,7 +60,7 @@ def derived(tables):
     """Derive the positions with the module under test, partition by partition."""
     moves = [(row["process"], row["at_ns"]) for row in tables["assignments"]]
     moves += [(row["process"], row["invoke_ns"]) for row in tables["operations"] if row["f"] in MOVES]
-    moves_ns = {process: np.array(sorted(at for of, at in moves if of == process)) for process, _ in moves}
+    moves_ns = {process: np.array(sorted(at_ns for mover, at_ns in moves if mover == process)) for process, _ in moves}
     rows = []
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in tables["records"]}):
         reads = []
@@ -70,8 +70,8 @@ def derived(tables):
             own = [row for row in own if row["direction"] == "read" and row["offset"] is not None]
             if own:
                 own.sort(key=lambda row: row["seq"])
-                ended = op["invoke_ns"] if op["complete_ns"] is None else op["complete_ns"]
-                reads.append((op["process"], op["invoke_ns"], ended, own[0]["offset"], own[-1]["offset"], op["op_id"]))
+                end_ns = op["invoke_ns"] if op["complete_ns"] is None else op["complete_ns"]
+                reads.append((op["process"], op["invoke_ns"], end_ns, own[0]["offset"], own[-1]["offset"], op["op_id"]))
         columns = [np.array(column, np.int64) for column in zip(*reads, strict=True)] or [np.empty(0, np.int64)] * 6
         befores = derive_befores(Reads(*columns[:5]), moves_ns)
         ranges = zip(columns[5].tolist(), befores.tolist(), (columns[4] + 1).tolist(), strict=True)
@@ -99,5 +99,5 @@ def test_derived_reads_lie_inside_the_recorded_ones(name):
     for op_id, topic, partition, begin, end in rows:
         before, after = recorded[op_id, topic, partition]
         assert end <= after
-        # After a transaction marker, the recorded position begins behind the marker, the derived one before it.
+        # A client moves past transaction markers. The derived position is still that after the last record.
         assert begin >= before or begin >= before - 3

@@ -1,4 +1,4 @@
-"""Reader of histories: tables are converted to the format; missing or damaged files are named."""
+"""Reader of histories: tables are converted to the format; missing and damaged files are reported by name."""
 
 import json
 import shutil
@@ -27,6 +27,7 @@ def rewrite(run_dir, name, change):
 
 
 def with_column(name, values):
+    """Return a function for `rewrite` that replaces a column by `values(column)`."""
     return lambda table: table.set_column(table.column_names.index(name), name, values(table[name]))
 
 

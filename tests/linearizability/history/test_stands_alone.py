@@ -1,4 +1,4 @@
-"""Imports of `linearizability.history`: pyarrow, NumPy and the standard library only."""
+"""Imports of `linearizability.history`: pyarrow and NumPy, but no large library and no other package of this tree."""
 
 import subprocess
 import sys

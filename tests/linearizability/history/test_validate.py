@@ -24,18 +24,21 @@ A = {"topic": "orders", "topic_id": "ID-A", "partition": 0}
 
 
 def changed(name, row, **columns):
+    """Return a valid history with other values in one row of a table."""
     tables = valid_tables()
     tables[name][row] = {**tables[name][row], **columns}
     return tables
 
 
 def added(name, *rows):
+    """Return a valid history with more rows in a table."""
     tables = valid_tables()
     tables[name] += rows
     return tables
 
 
 def rejection(tmp_path, tables):
+    """Return the message with which the validator rejects the tables. Assert that the oracle rejects them too."""
     with pytest.raises(HistoryError) as caught:
         validate(open_history(write_history(tmp_path / "run", tables)))
     assert not is_valid(tables)
@@ -83,6 +86,7 @@ BOUNDED = [(name, column.name) for name, columns in COLUMNS.items() for column i
 
 @pytest.mark.parametrize(("name", "column"), BOUNDED)
 def test_number_below_the_minimum_is_rejected(tmp_path, name, column):
+    # -1 is valid where it means unknown.
     below = -2 if (name, column) in [*UNKNOWN, ("operations", "producer_id")] else -1
     message = rejection(tmp_path, changed(name, 0, **{column: below}))
     assert message.startswith(f"table {name}, row 0 (")
@@ -95,6 +99,7 @@ COUNTED = [
     for column in columns
     if column.minimum is not None and column.type == pa.int64() and column.name != "producer_id"
 ]
+"""The columns of 64-bit integers that have a maximum, each with its table."""
 
 
 @pytest.mark.parametrize(("name", "column"), COUNTED)
@@ -125,15 +130,15 @@ def test_minus_one_is_read_as_null(tmp_path, name, column):
 
 
 def test_minus_one_means_null_in_every_nullable_offset_watermark_and_epoch():
-    returned = {"offset", "leader_epoch", "producer_epoch", "generation"}
-    wanted = {
+    names = {"offset", "leader_epoch", "producer_epoch", "generation"}
+    expected = {
         (name, column.name)
         for name, columns in COLUMNS.items()
         for column in columns
-        if not column.required and (column.name in returned or column.name.endswith(("watermark", "_offset")))
+        if not column.required and (column.name in names or column.name.endswith(("watermark", "_offset")))
     }
-    # `offset` of an operation is a request's parameter: DeleteRecords sends -1 for the high watermark.
-    assert set(UNKNOWN) == wanted - {("operations", "offset")}
+    # The `offset` of an operation is a parameter of a request. In DeleteRecords, -1 means the high watermark.
+    assert set(UNKNOWN) == expected - {("operations", "offset")}
 
 
 BROKEN = [

@@ -1,7 +1,7 @@
-"""Small histories of Jepsen's Kafka workload, each with at most one defect, and the names of our anomalies.
+"""Small histories of Jepsen's Kafka workload, each with at most one defect and the anomalies that the checks must find.
 
-Jepsen's unit tests have a case for each of its anomalies; these histories contain the same anomalies.
-A line is `PROCESS TYPE F VALUE`; times are line numbers.
+The unit tests of Jepsen have a case for each of its anomalies. These histories contain the same anomalies. A line is
+`PROCESS TYPE F VALUE`; the time of an event is the number of its line.
 """
 
 LOST = """
@@ -171,25 +171,25 @@ EACH_WRITES_BEFORE_THE_OTHER = """
 
 CASES = {
     "lost-write": (LOST, {"lost-write"}),
-    "lost-write, overwritten": (OVERWRITTEN, {"lost-write", "divergent-offset"}),
-    "lost-write, of a transaction that a read proves": (HALF_A_TRANSACTION, {"lost-write", "torn-transaction"}),
-    "no proof, no loss": (UNPROVED_TRANSACTION, set()),
+    "lost-write of an overwritten record": (OVERWRITTEN, {"lost-write", "divergent-offset"}),
+    "lost-write in a transaction, committed as a read proves": (HALF_A_TRANSACTION, {"lost-write", "torn-transaction"}),
+    "no lost-write, because no read proves that the transaction committed": (UNPROVED_TRANSACTION, set()),
     "inconsistent-offsets": (TWO_ACKNOWLEDGED_AT_ONE_OFFSET, {"divergent-offset", "unseen"}),
-    "an unknown send is no conflict": (UNKNOWN_SEND_OVERWRITTEN, set()),
+    "no divergent-offset, because the outcome of one send is unknown": (UNKNOWN_SEND_OVERWRITTEN, set()),
     "G1a": (ABORTED, {"aborted-read"}),
-    "G1a, without a transaction": (FAILED, {"aborted-read"}),
+    "G1a without a transaction": (FAILED, {"aborted-read"}),
     "a value that was never sent": (NEVER_SENT, {"phantom-read"}),
     "duplicate": (TWICE, {"duplicate"}),
-    "duplicate, of the acknowledged offset": (ELSEWHERE, {"offset-mismatch"}),
+    "duplicate at another offset than the acknowledged one": (ELSEWHERE, {"offset-mismatch"}),
     "poll-skip": (SKIPS_BETWEEN, {"poll-skip"}),
     "int-poll-skip": (SKIPS_INSIDE, {"poll-skip", "lost-write"}),
     "nonmonotonic-poll": (GOES_BACK, {"poll-regress"}),
     "int-nonmonotonic-poll": (GOES_BACK_INSIDE, {"poll-regress"}),
-    "poll-skip, but assigned": (ASSIGNED_BETWEEN, set()),
-    "poll-skip, but rebalanced": (REBALANCED_BETWEEN, set()),
-    "poll-skip, but subscribed": (SUBSCRIBED_WITHOUT_A_LOG, set()),
-    "poll-skip, but rewound": (REWOUND_AFTER_ABORT, set()),
-    "a final read that misses one": (FINAL_READ_MISSES, {"lost-write", "poll-skip"}),
+    "no poll-skip after an assign": (ASSIGNED_BETWEEN, set()),
+    "no poll-skip after a rebalance": (REBALANCED_BETWEEN, set()),
+    "no poll-skip after a subscribe": (SUBSCRIBED_WITHOUT_A_LOG, set()),
+    "no nonmonotonic-poll after transactions without a commit": (REWOUND_AFTER_ABORT, set()),
+    "a final read that misses a record": (FINAL_READ_MISSES, {"lost-write", "poll-skip"}),
     "nonmonotonic-send": (SENT_DOWNWARDS, {"producer-order", "realtime-order"}),
     "int-nonmonotonic-send": (SENT_DOWNWARDS_INSIDE, {"producer-order"}),
     "precommitted-read": (READS_ITS_OWN, {"precommitted-read"}),
@@ -197,4 +197,7 @@ CASES = {
     "G1c": (EACH_READS_THE_OTHER, {"cycle-G1c"}),
     "G0, which Kafka permits": (EACH_WRITES_BEFORE_THE_OTHER, set()),
 }
-"""By the name of Jepsen's anomaly: a history, and the names of our anomalies in it, except permitted ones."""
+"""Histories, each with the names of the anomalies that the checks must find in it, except permitted ones.
+
+The key of a history describes it. It has the name that Jepsen gives to the anomaly, if there is one.
+"""

@@ -1,4 +1,4 @@
-"""Histories of any object, in each format that is judged by a named model."""
+"""Logs of an arbitrary object, judged by a model that the caller names: verdicts, and errors in each format."""
 
 import json
 import random
@@ -77,8 +77,9 @@ def test_every_model_returns_the_same_verdict_for_a_file_and_for_operations(verd
         history = random_history(name, rng, rng.randrange(3, 9))
         if all(op.outcome is not Outcome.OK for op in history):
             continue
-        initial = PLANS[name][0]() if name not in ("register", "compare-and-set") else MODELS[name].make()
-        expected = check(history, initial).verdict
+        # Registers of PLANS have the initial value 0, those of a file null.
+        model = MODELS[name].make() if name in ("register", "compare-and-set") else PLANS[name][0]()
+        expected = check(history, model).verdict
         assert verdict_of(lines(*as_rows(history)), name) is expected, seed
         assert verdict_of(lines(*as_event_rows(history)), name) is expected, seed
         seen.add(expected)
@@ -137,9 +138,9 @@ def test_operations_are_recognised_and_need_a_model(tmp_path):
 def test_omitted_members_have_defaults(tmp_path):
     path = tmp_path / "log"
     path.write_text("\n" + lines({"op_id": "x", "input": ["read"], "invoke_ns": -5, "outcome": "info"}))
-    (operation,), own_lines = read_operations(path, MODELS["register"])
+    (operation,), lines_of_operations = read_operations(path, MODELS["register"])
     assert (operation.process, operation.complete_ns, operation.output) == (None, None, UNKNOWN)
-    assert own_lines == {"x": [2]}
+    assert lines_of_operations == {"x": [2]}
 
 
 @pytest.mark.parametrize(
@@ -257,9 +258,11 @@ def test_invalid_arguments_and_results_are_rejected(tmp_path, model, given, outp
 
 
 def in_turn(*calls):
+    """Return the lines of successive calls: (input, output)."""
     rows = []
-    for at, (given, output) in enumerate(calls):
-        rows.append({"op_id": at, "input": given, "output": output, "invoke_ns": 10 * at, "complete_ns": 10 * at + 5})
+    for op_id, (given, output) in enumerate(calls):
+        times = {"invoke_ns": 10 * op_id, "complete_ns": 10 * op_id + 5}
+        rows.append({"op_id": op_id, "input": given, "output": output, **times})
     return lines(*rows)
 
 
@@ -283,9 +286,9 @@ def test_long_values_are_abbreviated(tmp_path):
 
 def jepsen_rows(*calls):
     """Yield the rows of successive calls: (f, value of the invocation, value of the completion)."""
-    for at, (f, invoked, completed) in enumerate(calls):
-        yield {"process": at, "type": "invoke", "f": f, "value": invoked}
-        yield {"process": at, "type": "ok", "f": f, "value": completed}
+    for process, (f, invoked, completed) in enumerate(calls):
+        yield {"process": process, "type": "invoke", "f": f, "value": invoked}
+        yield {"process": process, "type": "ok", "f": f, "value": completed}
 
 
 def test_independent_keys_are_judged_separately(verdict_of):

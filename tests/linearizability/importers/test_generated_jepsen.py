@@ -13,9 +13,11 @@ KEYS, PROCESSES = 2, 4
 
 
 class Workload:
-    """Logs and the clients that poll them.
+    """Simulation of Jepsen's workload: a log for each key, and processes that send to the logs and poll them.
 
     A send takes effect when it completes. A send of unknown outcome takes effect with probability 1/2.
+
+    :param lost: value that no poll returns.
     """
 
     def __init__(self, rng, lost=None):
@@ -26,6 +28,7 @@ class Workload:
         self.acknowledged = set()
 
     def run(self, steps):
+        """Return the history as EDN. At its end, process 9 reads all logs from the beginning."""
         live = list(range(PROCESSES))
         for _ in range(steps):
             self.step(live)
@@ -48,6 +51,7 @@ class Workload:
             return
         outcome = self.rng.choices(["ok", "fail", "info"], [8, 1, 1])[0]
         self.complete(process, outcome)
+        # As in Jepsen, an operation of unknown outcome is the last one of its process.
         if outcome == "info":
             live[index] = max(live) + 10
 
@@ -71,6 +75,7 @@ class Workload:
         self.row(process, "invoke", f, self.shown([(key, value) for key, value in sent], ["[:poll]"] * polls))
 
     def shown(self, sends, polls):
+        """Return micro-operations as EDN: sends as (key, value or [offset value]), polls as text."""
         return f"[{' '.join([f'[:send {key} {result}]' for key, result in sends] + polls)}]"
 
     def complete(self, process, outcome):
@@ -95,7 +100,7 @@ class Workload:
             for key in {key for key, _ in invoked[0]}:
                 self.logs[key].append(None)  # the control record
         if outcome != "ok" and self.rng.random() < 0.5:
-            self.positions = before  # some clients seek back
+            self.positions = before  # the client seeks back
         self.row(process, outcome, f, self.shown(sent, polls))
 
     def append(self, key, value, visible):
@@ -103,6 +108,7 @@ class Workload:
         return len(self.logs[key]) - 1
 
     def poll(self, process):
+        """Advance a process's position in each log. Return the records as EDN, and the new positions."""
         found, reached = [], {}
         for key, log in self.logs.items():
             begin = self.positions.get((process, key), 0)
@@ -138,7 +144,7 @@ def test_lost_record_is_detected(tmp_path_factory, seed, nth):
     folder = tmp_path_factory.mktemp("jepsen")
     workload = Workload(random.Random(seed))
     workload.run(80)
-    followed = []
+    followed = []  # acknowledged values with a later value in their log, which shows the loss
     for log in workload.logs.values():
         visible = [value for value in log if value is not None]
         followed += [value for value in visible[:-1] if value in workload.acknowledged]

@@ -29,8 +29,8 @@ SEND = '{"table": "records", "op_id": 1, "seq": 0, "direction": "send", "topic":
 
 def written(history):
     text = io.StringIO()
-    lines = write_ndjson(history, text)
-    assert lines == text.getvalue().count("\n")
+    line_count = write_ndjson(history, text)
+    assert line_count == text.getvalue().count("\n")
     return text.getvalue()
 
 
@@ -54,18 +54,18 @@ def valid(history):
 def test_round_trip(tmp_path_factory, seed, valid_run):
     folder = tmp_path_factory.mktemp("history")
     rng = random.Random(seed)
-    made = SimulatedPartition(rng).run(rng.randrange(1, 40)) if valid_run else arbitrary_history(rng)
-    history = open_history(made.write(folder / "run"))
+    tables = SimulatedPartition(rng).run(rng.randrange(1, 40)) if valid_run else arbitrary_history(rng)
+    history = open_history(tables.write(folder / "run"))
     path = folder / "history.ndjson"
     path.write_text(written(history))
     if not valid(history):
         with pytest.raises(HistoryError, match=rf"{path}, line \d+: table "):
             read_ndjson(path)
         return
-    again = read_ndjson(path)
-    assert_same(history, again)
-    assert judge_history(again) == judge_history(history)
-    save(again, folder / "copy")
+    imported = read_ndjson(path)
+    assert_same(history, imported)
+    assert judge_history(imported) == judge_history(history)
+    save(imported, folder / "copy")
     assert_same(history, open_history(folder / "copy"))
 
 

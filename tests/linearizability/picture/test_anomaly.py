@@ -48,13 +48,13 @@ def test_the_log_shows_which_reads_returned_each_record_and_which_passed_it(lost
     log = lost_write.log
     assert log.partition == "orders-2"
     by_offset = {row.offset: row for row in log.rows}
-    reader = [reader.name for reader in log.readers].index("op 133")
-    assert log.readers[reader].is_evidence
+    column = [reader.name for reader in log.readers].index("op 133")
+    assert log.readers[column].is_evidence
     assert by_offset[65].is_evidence
     assert by_offset[65].sent == "op 121, process 1, acks=all: acknowledged at 65"
-    assert by_offset[65].seen[reader] is Seen.PASSED
-    assert by_offset[66].seen[reader] is Seen.RETURNED
-    assert by_offset[64].seen[reader] is Seen.NOT_COVERED
+    assert by_offset[65].seen[column] is Seen.PASSED
+    assert by_offset[66].seen[column] is Seen.RETURNED
+    assert by_offset[64].seen[column] is Seen.NOT_COVERED
     assert Seen.RETURNED not in by_offset[65].seen
     assert list(by_offset) == sorted(by_offset)
 
@@ -110,16 +110,16 @@ def test_evidence_without_operations_or_partition_has_a_picture(tmp_path):
     history = Tables()
     history.op(0, "commit_offsets", 5, None, "info", group="g", error="REQUEST_TIMED_OUT")
     history.write(tmp_path)
-    nothing = Evidence((), None, None, None, None, "the group went back")
-    picture = draw_anomaly(open_history(tmp_path), "commit-regress", nothing)
+    group_evidence = Evidence((), None, None, None, None, "the group went back")
+    picture = draw_anomaly(open_history(tmp_path), "commit-regress", group_evidence)
     assert [bar.label for bar in picture.bars] == ["commit_offsets REQUEST_TIMED_OUT"]
     assert picture.log is None
-    nowhere = Evidence((), "t", 0, 5, None, "the watermark went back")
-    assert draw_anomaly(open_history(tmp_path), "watermark-regress", nowhere).bars == ()
+    empty_partition = Evidence((), "t", 0, 5, None, "the watermark went back")
+    assert draw_anomaly(open_history(tmp_path), "watermark-regress", empty_partition).bars == ()
 
 
 def test_any_finding_in_any_history_has_a_picture(tmp_path):
-    """Every finding can be drawn in a window of any size, even in a history that no broker would produce."""
+    """Every anomaly can be drawn in a window of any size, even in a history that no broker would produce."""
     drawn = set()
     for seed in range(10):
         rng = random.Random(seed)

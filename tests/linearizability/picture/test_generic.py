@@ -24,7 +24,7 @@ HISTORY = [
 
 
 def long_history(size, bad):
-    """Return a history of alternating writes and reads; the read `bad` returns a value that was never written."""
+    """Return alternating writes and reads. The read with the op_id `bad` returns a value that was never written."""
     history = []
     for op_id in range(size):
         write = op_id % 2 == 0
@@ -83,7 +83,7 @@ def test_a_long_history_is_cut_to_a_window_with_a_note():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_end_of_an_order_has_the_same_notes_as_the_whole(plan, monkeypatch):
-    """Only the last steps of a long order are shown, with the states, reasons and positions of the whole order."""
+    """A picture of only the last steps of a long order has the states, reasons and places of the whole order."""
     rng = random.Random(f"late {plan}")
     compared = 0
     while compared < 12:
@@ -125,7 +125,7 @@ def test_a_valid_history_has_no_picture():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_any_violation_of_any_model_has_a_picture_with_valid_orders(plan):
-    """In each order of the picture, the model and the times permit each step after the previous one."""
+    """In each order, a step begins in the state after the previous step, and the order respects real time."""
     rng = random.Random(plan)
     drawn = 0
     while drawn < 15:

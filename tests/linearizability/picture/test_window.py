@@ -1,4 +1,7 @@
-"""Selection of the operations of a long history that a picture shows."""
+"""Window of a picture of a long history: the places that are selected, and the gaps between them.
+
+The place of an operation is its index in the order of invocation.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -18,13 +18,13 @@ from linearizability.models.value_set import value_set
 from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 
 Input = Callable[[random.Random], tuple]
-"""Generates the input of an operation."""
+"""Function that generates the input of an operation."""
 Outputs = Callable[[tuple], list]
-"""Returns the outputs that an operation with this input may have."""
+"""Function that returns the outputs from which one is chosen for an operation with this input."""
 
 
-def two_coins() -> Model:
-    """Return a nondeterministic model: a toss has either result, and a look returns it."""
+def coin() -> Model:
+    """Return a nondeterministic model. A toss has one of two results, and a look returns the result."""
 
     def step(state, given, output):
         if given[0] == "toss":
@@ -115,12 +115,17 @@ PLANS: dict[str, tuple[Callable[[], Model], Input, Outputs]] = {
         ),
         lambda given: {"acquire": [0, 1, None], "act": [True, False]}.get(given[0], [None]),
     ),
-    "coin": (two_coins, _pick(("toss",), ("look",)), lambda given: [0, 1] if given[0] == "look" else [None]),
+    "coin": (coin, _pick(("toss",), ("look",)), lambda given: [0, 1] if given[0] == "look" else [None]),
 }
+"""For each model: its factory, and the functions that generate inputs and outputs."""
 
 
 def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
-    """Generate a history with random outputs, or with those of a correct system, a tenth of them replaced at random."""
+    """Generate a history of at most `size` operations.
+
+    Half of the histories have random outputs. The other half have outputs of a correct system, of which a tenth are
+    replaced at random.
+    """
     make, generate_input, outputs = PLANS[plan]
     ticks = rng.choice([size, 2 * size, 4 * size])
     history = []
@@ -137,11 +142,11 @@ def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
 
 
 def _with_correct_outputs(history, model, outputs, rng):
-    """Apply each operation to the model at a random moment of its interval, and return the operations with outputs.
+    """Apply each operation to the model at a random moment of its interval. Return the operations with the outputs.
 
     An operation is left out if the model permits none of its outputs.
     """
-    states, done = {}, []
+    states, completed = {}, []
     for op in sorted(history, key=lambda op: rng.uniform(op.invoke_ns, op.complete_ns)):
         key = model.partition(op.input) if model.partition else None
         state = states.get(key, model.first_states()[0])
@@ -151,9 +156,9 @@ def _with_correct_outputs(history, model, outputs, rng):
             after = model.next_states(state, op.input, output, pure=False)
             if after:
                 states[key] = rng.choice(after)
-                done.append(replace(op, output=output))
+                completed.append(replace(op, output=output))
                 break
-    return done
+    return completed
 
 
 def _with_outcome(op: Operation, rng: random.Random) -> Operation:
@@ -167,7 +172,7 @@ def _with_outcome(op: Operation, rng: random.Random) -> Operation:
 
 
 def as_events(history: list[Operation]) -> list:
-    """Return the history as events in the order of time, invocations before completions at the same time."""
+    """Return the events of the history in the order of time. At the same time, invocations precede completions."""
     moments = []
     for op in history:
         moments.append((op.invoke_ns, 0, Event(kind=EventKind.INVOKE, op_id=op.op_id, value=op.input)))

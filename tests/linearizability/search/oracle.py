@@ -5,7 +5,10 @@ from linearizability.operation import UNKNOWN, Operation, Outcome
 
 
 def is_linearizable(history: list[Operation], model: Model) -> bool:
-    """Whether the model permits an order that respects real time, with or without each operation of unknown outcome."""
+    """Whether the model permits an order of the operations that respects real time.
+
+    Failed operations are not in the order. An operation of unknown outcome may be in it.
+    """
     operations = [op for op in history if op.outcome is not Outcome.FAIL]
     firsts = model.init() if model.nondeterministic else [model.init()]
     return any(_can_complete(operations, state, model) for state in firsts)
@@ -29,7 +32,7 @@ def _can_complete(left: list[Operation], state: object, model: Model) -> bool:
 
 
 def earliest_blocked(history: list[Operation], model: Model) -> set[object]:
-    """Return the ids of the operations that complete at the first time at which the history is not linearizable."""
+    """Find the first time at which the events so far are not linearizable. Return the op_ids that complete then."""
     done = sorted((op for op in history if op.outcome is Outcome.OK), key=lambda op: op.complete_ns)
     for index in range(len(done)):
         now_ns = done[index].complete_ns
@@ -41,6 +44,7 @@ def earliest_blocked(history: list[Operation], model: Model) -> set[object]:
 
 
 def _open(operation: Operation) -> Operation:
+    """Return an operation as if it had not completed. Its input becomes the pair of its input and its later output."""
     if operation.outcome is not Outcome.OK:
         return operation
     return Operation(
@@ -52,7 +56,7 @@ def _open(operation: Operation) -> Operation:
 
 
 def _with_known_outputs(model: Model) -> Model:
-    """Return a model that also accepts the input of `_open`: the pair of an input and the output returned later."""
+    """Return a model that also accepts the inputs of `_open`."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):

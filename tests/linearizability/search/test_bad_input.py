@@ -85,13 +85,14 @@ def test_invalid_history_is_rejected(history, message):
 def test_unusual_but_valid_histories_are_accepted():
     never_returned = op("a", 0, None, process=1, outcome=Outcome.INFO)
     assert check([never_returned, op("b", 4, 6, process=1)], register(0)).verdict is Verdict.OK
-    touching = [op("a", 0, 5, process=1), op("b", 5, 6, process=1), op("c", 6, 6, process=1)]
-    assert check(touching, register(0)).verdict is Verdict.OK
+    successive = [op("a", 0, 5, process=1), op("b", 5, 6, process=1), op("c", 6, 6, process=1)]
+    assert check(successive, register(0)).verdict is Verdict.OK
     produces = [op(number, 0, 9, process=1, given=("append", 0, ("x",)), output=number) for number in range(3)]
     assert check(produces, append_log()).verdict is Verdict.OK
     assert check([], register(0)).verdict is Verdict.OK
-    far = 2**62
-    assert check([op("a", far, far + 1), op("b", far + 2, far + 3, output=1)], register(0)).verdict is Verdict.VIOLATION
+    late = 2**62
+    reads = [op("a", late, late + 1), op("b", late + 2, late + 3, output=1)]
+    assert check(reads, register(0)).verdict is Verdict.VIOLATION
     unhashable = [op(1, 0, 1, given=["write", [1]], output=None)]
     with pytest.raises(ModelError, match=r"unhashable type: 'list'"):
         check(unhashable, register(0))
@@ -110,7 +111,7 @@ def test_values_without_a_hash_are_judged():
 
 
 def test_text_equal_to_an_outcome_is_accepted():
-    """Outcomes and event kinds are enums of strings, so that an equal string is equivalent to the member."""
+    """A string that equals a member of `Outcome` or `EventKind` is accepted instead of the member."""
     write, read = op(1, 0, 1, given=("write", 1), output=None), op(2, 2, 3, output=0)
     assert check([write, read], register(0)).verdict is Verdict.VIOLATION
     succeeded = [op(1, 0, 1, given=("write", 1), output=None, outcome="ok"), op(2, 2, 3, output=0, outcome="ok")]
@@ -196,13 +197,15 @@ def test_rejected_is_not_an_initial_state_and_has_no_subclass():
 
 @pytest.mark.parametrize("engines", ENGINES)
 def test_state_may_be_a_pair_that_begins_with_false(engines):
-    """`(False, state)` is valid for a model whose states are such pairs: it is not mistaken for a rejection."""
+    """A model may have states of the form `(False, state)`. They are not rejections."""
     for first in ((), None):
         model = Model(name="list", init=lambda first=first: first, step=lambda state, given, output: (False, state))
         assert check([op(1, 0, 1), op(2, 2, 3)], model, engines=engines).verdict is Verdict.OK
 
 
 class Mute(Exception):
+    """Exception whose text cannot be formatted."""
+
     def __str__(self):
         raise ValueError("in str")
 

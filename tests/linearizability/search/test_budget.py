@@ -1,4 +1,4 @@
-"""Budgets of the generic checker: a search does not exceed them, and an undecided history is unknown."""
+"""Budgets of the generic checker: a search ends soon after one is used up, and its verdict is unknown."""
 
 import math
 import random
@@ -20,7 +20,7 @@ FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
 
 
 def hard_queue(size: int = 24) -> list[Operation]:
-    """Return concurrent operations, one of them with an impossible output, so that a search has to try every order."""
+    """Return concurrent operations. One output is impossible, so that a search has to try every order."""
     enqueues = [("enqueue", number) for number in range(size)]
     history = [
         Operation(op_id=op_id, input=given, output=None, invoke_ns=0, complete_ns=100)
@@ -51,7 +51,7 @@ def test_search_ends_at_the_budget_of_time(engines):
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_search_ends_at_the_budget_of_memory(engines):
-    """The search stops at the limit, and its estimate is near the allocated memory."""
+    """The search estimates its own memory (`peak_bytes`). The estimate is near the memory that Python allocated."""
     tracemalloc.start()
     try:
         outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=16, time_s=None), engines=engines).outcomes[0]
@@ -66,13 +66,18 @@ def test_search_ends_at_the_budget_of_memory(engines):
 
 @dataclass(frozen=True)
 class Held:
+    """State of a model, with a tuple of texts."""
+
     texts: tuple[str, ...]
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
 def test_memory_of_objects_referenced_only_by_states_counts(engines, box):
-    """A state is a tuple of texts or an object with such a tuple; a step adds a text. A shared text counts once."""
+    """A state is a tuple of texts or an object with such a tuple, and a step adds a text of 50 kB.
+
+    A text that several states share counts once.
+    """
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
@@ -113,7 +118,7 @@ def test_memory_of_sets_of_states_that_double_with_each_step_is_bounded(engines)
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_objects_of_the_history_do_not_count(engines):
-    """The states refer to texts of the history, a hundred megabytes in total, which are no memory of the search."""
+    """The states refer to 100 MB of texts. These belong to the history, not to the search."""
     texts = [str(number) + "x" * 5_000_000 for number in range(20)]
     history = [
         Operation(op_id=number, input=("enqueue", text), output=None, invoke_ns=9 * number, complete_ns=9 * number + 8)

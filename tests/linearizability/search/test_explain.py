@@ -29,7 +29,10 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """No other operations make the shrunk history linearizable; some do if any one of its own may be left out."""
+    """Together with any other operations, the shrunk history is not linearizable.
+
+    If one of its own operations may be left out, it is linearizable together with some of the others.
+    """
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]

@@ -93,7 +93,7 @@ def etcd(*lines):
 
 def test_outcome_of_a_completion_is_respected(verdict_of):
     begun = ("0 :invoke :write\t1", "0 :ok :write\t1", "1 :invoke :cas\t[1 2]")
-    # A failed CAS means that the register had another value, which is false here: always a violation.
+    # A failed CAS means that the register had another value. Here it had the expected one, so no read is permitted.
     for end, may_read in ((":info", {1, 2}), (":ok", {2}), (":fail", set())):
         for value in (1, 2):
             text = etcd(*begun, f"1 {end} :cas\t[1 2]", "2 :invoke :read\tnil", f"2 :ok :read\t{value}")

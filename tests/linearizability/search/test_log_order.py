@@ -16,12 +16,13 @@ OFFSETS = 5
 
 
 class History:
-    """Operations on one log.
+    """Operations on one log. Times are in ns, and an offset is -1 if it is unknown.
 
-    Sends are (value, offset or -1, invoke, complete, ending), fetches (invoke, complete, before, after, watermark).
-    For each fetch, `reads` has a list of (offset, value).
-
-    The values in `may_abort` may belong to aborted transactions; the fetches in `committed_only` are read_committed.
+    :param sends: tuples (value, offset, invoke, complete, ending), in which `ending` is an `Ending`.
+    :param fetches: tuples (invoke, complete, before, after, watermark).
+    :param reads: for each fetch, a list of (offset, value).
+    :param may_abort: values of transactions whose commit is not known.
+    :param committed_only: indexes of the fetches that are read_committed.
     """
 
     def __init__(self, sends, fetches, reads, may_abort=(), committed_only=()):
@@ -29,8 +30,10 @@ class History:
         self.may_abort, self.committed_only = may_abort, committed_only
 
     def conflict(self, **options):
+        """Return the result of `find_log_conflict`."""
+
         def columns(rows, width):
-            return [np.array([row[at] for row in rows], np.int64) for at in range(width)]
+            return [np.array([row[index] for row in rows], np.int64) for index in range(width)]
 
         value, offset, invoke, complete, ending = columns(self.sends, 5)
         may_abort = np.isin(value, self.may_abort)
@@ -43,12 +46,12 @@ class History:
 
 def random_history(rng):
     """Generate a log, fetches of parts of it, and a few wrong results."""
-    log, sends, taken = {}, [], 0
+    log, sends, log_end = {}, [], 0
     for value in range(rng.randrange(1, 4)):
         invoke, ending = rng.randrange(8), rng.choice([Ending.OK] * 5 + [Ending.INFO] * 2 + [Ending.FAIL])
-        offset = taken + (rng.random() < 0.2)
+        offset = log_end + (rng.random() < 0.2)
         if ending is not Ending.FAIL and rng.random() < 0.9:
-            log[offset], taken = value, offset + 1
+            log[offset], log_end = value, offset + 1
         returned = rng.choice([offset] * 8 + [UNKNOWN_OFFSET, rng.randrange(OFFSETS)]) if ending is Ending.OK else -1
         sends.append((value, returned, invoke, invoke + rng.randrange(6), ending))
     may_abort = [value for value, *_ in sends if rng.random() < 0.3]
@@ -62,16 +65,19 @@ def random_history(rng):
         own = [row for row in own if rng.random() < 0.95]
         own = [(rng.randrange(OFFSETS) if rng.random() < 0.03 else at, value) for at, value in own]
         own += own[-1:] if rng.random() < 0.02 else []
-        watermark = rng.choice([UNKNOWN_OFFSET, after, after, taken, rng.randrange(OFFSETS)])
-        ranged = rng.random() < 0.7
-        bounds = (before, after) if ranged else (UNKNOWN_OFFSET, UNKNOWN_OFFSET)
+        watermark = rng.choice([UNKNOWN_OFFSET, after, after, log_end, rng.randrange(OFFSETS)])
+        has_range = rng.random() < 0.7
+        bounds = (before, after) if has_range else (UNKNOWN_OFFSET, UNKNOWN_OFFSET)
         fetches.append((invoke, invoke + rng.randrange(6), *bounds, watermark))
         reads.append(own)
     return History(sends, fetches, reads, may_abort, committed_only)
 
 
 def is_valid(history, linearizable):
-    """Whether some order that respects real time is valid, for some choice of the unknown offsets."""
+    """Whether an order that respects real time is valid, if each unknown offset is chosen suitably.
+
+    A send whose offset is unknown may also have appended nothing.
+    """
     choices = []
     for _, offset, _, _, ending in history.sends:
         if ending is Ending.FAIL:
@@ -109,11 +115,12 @@ def _has_order(history, offsets, linearizable):
 
 
 def _apply(step, log, taken, linearizable):
-    _, _, kind, what = step
+    """Return the log and its lowest free offset (`taken`) after a step; None if the step is not permitted."""
+    _, _, kind, content = step
     if kind == "append":
-        offset, value = what
+        offset, value = content
         return None if offset < taken else ({**log, offset: value}, offset + 1)
-    (_, _, before, after, watermark), own, passable = what
+    (_, _, before, after, watermark), own, may_pass = content
     if any(one[0] >= other[0] for one, other in pairwise(own)):
         return None
     if any(log.get(offset) != value for offset, value in own):
@@ -122,7 +129,7 @@ def _apply(step, log, taken, linearizable):
         returned = {at for at, _ in own}
         if any(not before <= at < after for at in returned):
             return None
-        if any(before <= at < after and at not in returned and log[at] not in passable for at in log):
+        if any(before <= at < after and at not in returned and log[at] not in may_pass for at in log):
             return None
     if watermark != UNKNOWN_OFFSET and (after > watermark or any(at >= watermark for at, _ in own)):
         return None
@@ -152,9 +159,9 @@ def test_conflicts_of_small_histories_are_found_as_by_the_search(count: int):
 
 
 def large(count, fetched=1000):
-    """Return a log with one send per tick, and fetches that each return the next `fetched` acknowledged records."""
-    tick = np.arange(count, dtype=np.int64)
-    sends = SendColumns(tick.copy(), tick.copy(), tick * 10, tick * 10 + 25, np.zeros(count, np.int8))
+    """Return `count` sends, one every 10 ns, and fetches that each return the next `fetched` acknowledged records."""
+    offset = np.arange(count, dtype=np.int64)
+    sends = SendColumns(offset.copy(), offset.copy(), offset * 10, offset * 10 + 25, np.zeros(count, np.int8))
     after = np.arange(fetched, count, fetched)
     fetches = FetchColumns(after * 10 + 40, after * 10 + 60, after - fetched, after, after + 2)
     fetch = np.repeat(np.arange(len(after)), fetched)

@@ -1,4 +1,4 @@
-"""Each model accepts a linearizable history, and rejects a similar history that is not linearizable."""
+"""Models: each accepts a linearizable history, and rejects a similar one that is not linearizable."""
 
 import pytest
 
@@ -17,13 +17,13 @@ from linearizability.models.register import register
 from linearizability.models.value_set import value_set
 from linearizability.operation import UNKNOWN, Operation, Outcome
 from linearizability.verify import check
-from tests.linearizability.search.histories import two_coins
+from tests.linearizability.search.histories import coin
 
 Row = tuple[tuple, object, int, int | None]
 
 
 def history(rows: list[Row]) -> list[Operation]:
-    """Return operations from (input, output, invoked, completed); without completion the outcome is unknown."""
+    """Return operations from (input, output, invoke_ns, complete_ns). Without complete_ns the outcome is unknown."""
     return [
         Operation(
             op_id=op_id,
@@ -41,7 +41,7 @@ OWNED_BY_A = (1, frozenset({(0, "a")}))
 OWNED_BY_B = (2, frozenset({(0, "b")}))
 
 PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
-    "register: a read during the write may miss it, a later one may not": (
+    "register: a read during a write may miss its value, a read after it may not": (
         register(0),
         [(("write", 1), None, 0, 5), (("read",), 0, 3, 4)],
         [(("write", 1), None, 0, 5), (("read",), 0, 6, 7)],
@@ -51,12 +51,12 @@ PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("write", 1), None, 0, 5), (("read",), 0, 5, 6)],
         [(("write", 1), None, 0, 4), (("read",), 0, 5, 6)],
     ),
-    "compare-and-set: one of two wins": (
+    "compare-and-set: one of two concurrent operations succeeds": (
         compare_and_set(0),
         [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), False, 0, 5)],
         [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), True, 0, 5)],
     ),
-    "compare-and-set: one of unknown outcome may take effect much later, and only once": (
+    "compare-and-set: an operation of unknown outcome may take effect much later, but only once": (
         compare_and_set(0),
         [(("cas", 0, 1), None, 0, None), (("read",), 0, 5, 6), (("read",), 1, 7, 8)],
         [(("cas", 0, 1), None, 0, None), (("read",), 1, 5, 6), (("read",), 0, 7, 8)],
@@ -111,7 +111,7 @@ PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), False, 4, 5)],
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), True, 4, 5)],
     ),
-    "fenced producer: an init of unknown outcome may fence, and then remains in effect": (
+    "fenced producer: an init of unknown outcome may fence; if it does, later produces are fenced too": (
         fenced_producer(),
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), None, 2, None), (("produce", "t", 7, 0), False, 4, 5)],
         [
@@ -149,12 +149,13 @@ PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), False, 4, 5)],
         [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), True, 4, 5)],
     ),
-    "nondeterministic: either result, which then stays the same": (
-        two_coins(),
+    "nondeterministic: a toss has either result, and every look returns this result": (
+        coin(),
         [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 1, 4, 5)],
         [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 0, 4, 5)],
     ),
 }
+"""For each rule: a model, a valid history, and a similar history that breaks the rule."""
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -190,7 +191,7 @@ def test_holder_may_be_any_value():
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_of_two_keys_has_the_verdict_without_keys(name: str):
-    """The histories of two keys are judged independently, each with the same verdict as without keys."""
+    """The history of each key is judged on its own. Its verdict is that of the same history without keys."""
     model, valid, invalid = PAIRS[name]
     for rows, verdict in ((valid, Verdict.OK), (invalid, Verdict.VIOLATION)):
         keyed = [((key, given), *rest) for given, *rest in rows for key in ("k", "l")]

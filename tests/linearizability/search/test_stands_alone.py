@@ -1,4 +1,4 @@
-"""Imports of the generic checker: the standard library, and NumPy."""
+"""Imports of the generic checker: NumPy, but no other large library and no other package of this tree."""
 
 import subprocess
 import sys

@@ -1,7 +1,4 @@
-"""Zones of a register with unique writes, compared with the depth-first search.
-
-If a conflict is found, a history of only its rows and the writes of their values must be a violation, too.
-"""
+"""Zones of a register whose writes are unique: their conflicts, compared with the verdict of the depth-first search."""
 
 import random
 
@@ -61,14 +58,14 @@ def compare(seeds: range) -> set[bool]:
         assert (conflict is None) is (verdict is Verdict.OK), f"seed {seed}: {conflict}, the search returns {verdict}"
         seen.add(conflict is None)
         if conflict is not None:
-            # A history of only these rows and the writes of their values is a violation, too.
+            # The rows of the conflict and the writes of their values are a violation without the other rows.
             values = {columns_of(history).value[row] for row in conflict.rows}
-            few = [
+            needed = [
                 op
                 for row, op in enumerate(history)
                 if row in conflict.rows or op.input in [("write", v) for v in values]
             ]
-            assert check(few, register(0)).verdict is Verdict.VIOLATION, f"seed {seed}: {conflict}"
+            assert check(needed, register(0)).verdict is Verdict.VIOLATION, f"seed {seed}: {conflict}"
     return seen
 
 

@@ -1,7 +1,7 @@
--- Oracle of some anomalies in SQL, for DuckDB and Spark, which shares no code with the checks. Each query counts the
--- violations of the anomaly named above it. The counts are correct for histories without faults, transactions, settings
--- that delete records, and unknown offsets of acknowledged sends. The views `operations`, `records` and `positions` are
--- the public tables.
+-- Oracle of nine anomalies in SQL, for DuckDB. It shares no code with the checks. Each query counts the violations of
+-- the anomaly named above it. The views `operations`, `records` and `positions` are the public tables. The counts are
+-- correct for a history with no faults, no transactions, no settings that delete records, and no acknowledged send
+-- without an offset.
 
 -- lost-write
 WITH covered AS (
@@ -51,7 +51,7 @@ SELECT count(*) FROM (
 
 -- realtime-order
 WITH events AS (
-  SELECT r.topic, r.partition, o.invoke_ns AS at_ns, 0 AS kind, r."offset" AS own, CAST(NULL AS BIGINT) AS acknowledged
+  SELECT r.topic, r.partition, o.invoke_ns AS at_ns, 0 AS is_completion, r."offset" AS own, CAST(NULL AS BIGINT) AS acknowledged
   FROM records r JOIN operations o USING (op_id) WHERE r.direction = 'send' AND o.outcome = 'ok'
   UNION ALL
   SELECT r.topic, r.partition, o.complete_ns, 1, NULL, r."offset"
@@ -59,18 +59,18 @@ WITH events AS (
 )
 SELECT count(*) FROM (
   SELECT own, max(acknowledged) OVER (
-    PARTITION BY topic, partition ORDER BY at_ns, kind ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    PARTITION BY topic, partition ORDER BY at_ns, is_completion ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   ) AS highest FROM events
 ) WHERE highest > own;
 
 -- poll-regress
 SELECT count(*) FROM (
-  SELECT p.before, lag(p.after) OVER (PARTITION BY p.topic, p.partition, o.process ORDER BY p.op_id) AS behind
+  SELECT p.before, lag(p.after) OVER (PARTITION BY p.topic, p.partition, o.process ORDER BY p.op_id) AS previous_after
   FROM positions p JOIN operations o USING (op_id) WHERE o.f = 'poll'
-) WHERE before < behind;
+) WHERE before < previous_after;
 
 -- poll-skip
 SELECT count(*) FROM (
-  SELECT p.before, lag(p.after) OVER (PARTITION BY p.topic, p.partition, o.process ORDER BY p.op_id) AS behind
+  SELECT p.before, lag(p.after) OVER (PARTITION BY p.topic, p.partition, o.process ORDER BY p.op_id) AS previous_after
   FROM positions p JOIN operations o USING (op_id) WHERE o.f = 'poll'
-) WHERE before > behind;
+) WHERE before > previous_after;

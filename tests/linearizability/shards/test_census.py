@@ -17,6 +17,7 @@ OFFSETS = st.lists(st.integers(0, 3000) | st.sampled_from([10**15, 2**62]), min_
 
 
 def planned_parts(folder, chunks):
+    """Return the planned parts of a partition; each chunk is an array of offsets, written by one call."""
     rows = sum(len(chunk) for chunk in chunks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "BATCH_ROWS", 16)
@@ -39,6 +40,7 @@ def _sends(count):
 @given(far=OFFSETS, width=st.integers(1, 5), chunks=st.integers(1, 4), unknown=st.integers(0, 30))
 @example(far=[10**15], width=1, chunks=1, unknown=0)
 def test_parts_have_about_as_many_rows_each(tmp_path_factory, far, width, chunks, unknown):
+    """Split a partition with 2000 offsets `width` apart, the offsets `far`, and `unknown` records without an offset."""
     offsets = np.concatenate([np.arange(2000) * width, far, np.full(unknown, -1)]).astype(np.int64)
     parts = planned_parts(tmp_path_factory.mktemp("runs"), [offsets[number::chunks] for number in range(chunks)])
     assert [part.begin for part in parts] == [0, *(part.end for part in parts[:-1])]

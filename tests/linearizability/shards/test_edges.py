@@ -1,4 +1,4 @@
-"""Facts that shards exchange: an outage between any two times of the format."""
+"""Edges of the ranges of a split log: an outage is detected between any two times that the format permits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Layout on disk: created once, created again when it is stale; results of shards are stored with it."""
+"""Layout on disk: it is created once, and again if it does not fit the history. It stores the results of shards."""
 
 import json
 import os
@@ -56,10 +56,10 @@ def test_layout_of_other_files_or_another_version_is_created_again(run):
     lay_out(history, run_here)
     manifest = layout_folder(history) / "layout.json"
     for changes in ({"version": VERSION + 1}, {"fingerprint": "another"}, {"places": 7}, {"shards": [{}]}):
-        good = manifest.read_text()
-        manifest.write_text(json.dumps({**json.loads(good), **changes}))
+        content = manifest.read_text()
+        manifest.write_text(json.dumps({**json.loads(content), **changes}))
         assert current_layout(history) is None
-        manifest.write_text(good)
+        manifest.write_text(content)
         assert current_layout(history) is not None
     manifest.write_text("{")
     assert current_layout(history) is None
@@ -76,12 +76,12 @@ def test_layout_with_a_missing_file_is_created_again(run):
     history = open_history(run)
     expected = judge_in_shards(history, run_here)
     for path in sorted(layout_folder(history).rglob("*.parquet")):
-        good = path.read_bytes()
+        content = path.read_bytes()
         path.unlink()
         assert current_layout(history) is None
-        path.write_bytes(good[:-1])
+        path.write_bytes(content[:-1])
         assert current_layout(history) is None
-        path.write_bytes(good)
+        path.write_bytes(content)
     assert current_layout(history) is not None
     path.unlink()
     assert judge_in_shards(history, run_here) == expected
@@ -165,9 +165,9 @@ from linearizability.shards.running import Processes, run_here
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 history = open_history(Path(sys.argv[1]))
-for run in (Processes(2), run_here):
+for run_tasks in (Processes(2), run_here):
     try:
-        judge_in_shards(history, run)
+        judge_in_shards(history, run_tasks)
     except HistoryError as error:
         print(error)
 """
@@ -175,6 +175,7 @@ for run in (Processes(2), run_here):
 
 @pytest.mark.parametrize("limit", [100, 30_000])
 def test_error_of_a_full_disk_names_the_folder(run, limit):
+    """The disk is simulated by a limit on the size of a file, in bytes."""
     command = [sys.executable, "-c", FULL_DISK, str(run), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     line = (
@@ -196,6 +197,7 @@ print(check.judge(Path({str(run)!r})).verdict)
 
 
 def test_layout_of_a_read_only_run_is_temporary(run, monkeypatch, tmp_path):
+    """The layout cannot be written because its parent does not exist. TMPDIR has the draft of a process that ended."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -250,7 +252,7 @@ def test_layout_is_created_while_a_synthetic_history_is_written(tmp_path, monkey
 
 
 def _rows(layout):
-    """Return the sorted rows of each file of a layout by its path."""
+    """Return the sorted rows of each file of a layout, by the path of the file."""
     files = sorted(layout.folder.rglob("*.parquet"))
     return {
         str(path.relative_to(layout.folder)): sorted(map(repr, pq.read_table(path, partitioning=None).to_pylist()))

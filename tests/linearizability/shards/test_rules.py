@@ -1,4 +1,4 @@
-"""Rules of the format, checked during the layout: same result as the validation, for any division into tasks."""
+"""Rules of the format, checked while a layout is created by any number of tasks: the result is that of `validate`."""
 
 import itertools
 
@@ -30,9 +30,9 @@ def rejection(judge, run):
 
 
 def assert_rejected_as_by_validation(folder, tables, rows):
-    """Assert that the layout rejects what validation does.
+    """Assert that `lay_out` raises the error that `validate` raises, or none.
 
-    :param rows: four numbers of rows: in a row group, in a task, in a share that is read again, and in a part.
+    :param rows: numbers of rows in a row group, in a task, in a share that is read for a second check, and in a part.
     """
     run = write_history(folder / "run", tables)
     for path in (run / "history").glob("*.parquet"):

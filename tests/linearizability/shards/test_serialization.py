@@ -1,4 +1,4 @@
-"""Serialization of task results: equal after a round trip, and no larger than their rows."""
+"""Serialization of task results: they are equal after a round trip, and slices do not include the whole table."""
 
 import pyarrow as pa
 

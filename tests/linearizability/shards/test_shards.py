@@ -1,7 +1,7 @@
-"""Judgement by shards, which equals the judgement of the whole history, including the evidence.
+"""Judgement by shards: it equals the judgement of the whole history, including the evidence.
 
-The number of rows in a part makes no difference, nor does the sieve, which removes clean records before the anomaly
-definitions judge the rest.
+This is true for any number of rows in a part. It is also true if the sieve removes clean records, so that the anomaly
+definitions judge only the rest.
 """
 
 import random
@@ -58,7 +58,7 @@ def arbitrary(rng):
     """Return an arbitrary history without format violations."""
     make = rng.choice([arbitrary_history, arbitrary_group_history, arbitrary_cluster_history, dense_transactions])
     tables = well_formed(make(rng))
-    # Each value gets one key: of a record that was read with several keys, the definitions may use any key.
+    # All records with a value get the same key, because the definitions may use any key of a value with several.
     for row in tables.rows["records"]:
         if row["value"] is not None:
             row["key"] = "ab"[row["value"] % 2]
@@ -80,7 +80,7 @@ def planted(rng):
             anomalies[name](tables, rng)
     planted_reads = [row for row in tables.rows["records"] if row["seq"] >= PLANTED_SEQ]
     for number, row in enumerate(planted_reads):
-        row["seq"] += number  # several planted anomalies may have added reads to one poll with the same number
+        row["seq"] += number  # several planted anomalies may have added reads with the same `seq` to one poll
     return well_formed(tables)
 
 
@@ -107,16 +107,16 @@ def test_judgement_by_shards_equals_that_of_the_whole(tmp_path_factory, make, se
 
 
 def remove_topic_ids(tables, rng):
-    """Remove the topic id from some rows and set it in the others, for each topic name that has at most one id."""
+    """For each topic name with at most one id, set this id in a random share of the rows, and null in the others."""
     rows = [row for name in tables.rows for row in tables.rows[name] if row.get("topic") is not None]
     ids = {}
     for row in rows:
         ids.setdefault(row["topic"], set()).add(row["topic_id"])
-    only_id = {topic: min(found - {None}, default="X") for topic, found in ids.items() if len(found - {None}) <= 1}
+    id_by_topic = {topic: min(found - {None}, default="X") for topic, found in ids.items() if len(found - {None}) <= 1}
     share = rng.choice([0.02, 0.5, 0.98])
     for row in rows:
-        if row["topic"] in only_id:
-            row["topic_id"] = only_id[row["topic"]] if rng.random() < share else None
+        if row["topic"] in id_by_topic:
+            row["topic_id"] = id_by_topic[row["topic"]] if rng.random() < share else None
 
 
 @pytest.mark.parametrize("make", [arbitrary, planted])
@@ -290,8 +290,8 @@ CHANGES = [
 ]
 """Functions that change a history as a defect of a broker, client or network would.
 
-Their last two arguments are records. Most functions change the first record or its operation, and some copy a value of
-the second record.
+Their last two arguments are records. Most functions change the first one or its operation. Some copy a column of the
+second one or of its operation.
 """
 
 

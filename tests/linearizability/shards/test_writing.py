@@ -22,9 +22,9 @@ def empty_polls(number):
 def test_memory_is_bounded_without_records(tmp_path):
     (tmp_path / "history").mkdir()
     layout = LayoutWriter(tmp_path, 5_000)
-    before, most = pa.total_allocated_bytes(), 0
+    before_bytes, peak_bytes = pa.total_allocated_bytes(), 0
     for number in range(400):
         layout.add(empty_polls(number))
-        most = max(most, pa.total_allocated_bytes() - before)
+        peak_bytes = max(peak_bytes, pa.total_allocated_bytes() - before_bytes)
     layout.discard()
-    assert most < 500_000
+    assert peak_bytes < 500_000
