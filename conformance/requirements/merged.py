@@ -303,11 +303,8 @@ def _requirement(row: _Row) -> Requirement:
         sources=(sources.PROTOCOL, *row.sources),
         check=sequential(script(*row.parts), judged, cost=2),
         needs=frozenset({Capability.TOPIC_ADMIN}),
-        since=KRAFT if row.api in _SINCE_KRAFT else None,
+        since=KRAFT if row.api is ApiKey.INCREMENTAL_ALTER_CONFIGS else None,
     )
-
-
-_SINCE_KRAFT: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS})
 
 
 REQUIREMENTS: Final = tuple(map(_requirement, _ROWS))

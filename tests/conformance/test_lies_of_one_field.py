@@ -317,7 +317,7 @@ LIES = {
     "missing coordinator": Lie(
         "merged/find-coordinator",
         of_several("FindCoordinator", lambda groups: groups[:-1]),
-        "malformed was the response has 5 coordinators",
+        "malformed response: the response has 5 coordinators",
     ),
     "error of another topic": Lie(
         "merged/create-topics",
