@@ -22,7 +22,7 @@ def test_every_line_is_inside_and_has_few_points(points, log, seconds):
     coordinates = [(float(x), float(y)) for x, y in re.findall(r"[ML](\S+) (\S+?)(?=[ML]|$)", line.path)]
     assert len(coordinates) == len(binned) <= POINTS_MAX
     assert all(0 <= x <= PLANE_WIDTH and 0 <= y <= PLANE_HEIGHT for x, y in coordinates)
-    assert coordinates == sorted(coordinates, key=lambda place: place[0])
+    assert coordinates == sorted(coordinates, key=lambda coordinate: coordinate[0])
     assert line.path.count("M") == sum(at - 1 not in binned for at in binned)
     assert 1 <= len(drawn.ticks) <= 7
     assert all(0 <= tick.at <= PLANE_HEIGHT for tick in drawn.ticks)

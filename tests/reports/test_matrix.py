@@ -85,7 +85,7 @@ def test_of_equally_bad_findings_the_latest_is_shown(results):
 
 def test_versions_of_a_broker_are_columns_and_other_versions_are_not(results):
     def with_versions(day, **versions):
-        # The number of nodes is the day, too.
+        # The day also serves as the number of nodes.
         return run(results, day, targets=(TargetInfo("mine", day, versions),))
 
     same = [with_versions(1, broker="1.0", java="17"), with_versions(3, broker="1.0", java="21")]
@@ -171,7 +171,7 @@ def test_hostile_text_is_escaped(results, latest):
     assert "\x1b" not in markdown
     assert "<script>" not in re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", markdown, flags=re.DOTALL)
     assert not re.search("^## no", markdown, re.MULTILINE)
-    # Hostile text adds no cell: the row of a requirement has two cells, that of a target nine.
+    # Hostile text adds no cell: a requirement has a row of two cells, and a target a row of nine.
     rows = [line for line in markdown.splitlines() if line.startswith("| ``")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows if "MUST" not in row} <= {3, 10}
     assert [name for name in badges(matrix) if re.search(r"[^\w.-]", name)] == []

@@ -1,8 +1,8 @@
 """Concurrent requirements of one node: a correct broker satisfies them, and a tampering proxy violates each of them.
 
-Method: the reference broker behind a proxy. A tampering changes requests or responses to violate one requirement.
-The expected anomaly is checked, too, so that no tampering is detected by accident. Requirements of three
-nodes are in `test_fault_requirements.py` and `test_replication_requirements.py`.
+Method: the reference broker behind a proxy. A tampering changes requests or responses to violate one requirement. The
+expected anomaly is checked, too, so that no tampering is detected by accident. Requirements of three nodes are in
+`test_fault_requirements.py` and `test_replication_requirements.py`.
 """
 
 import itertools
