@@ -49,12 +49,14 @@ def found(requirement: str, target: str, verdict: Verdict, reason: str = "", **f
 def sample_results() -> Results:
     requirements = (
         RequirementInfo("produce/offsets-are-dense", "MUST", "Each record takes exactly one offset.", (KIP_98,)),
-        RequirementInfo("produce/acks-all-survives", "MUST", "What acks=all acknowledged is read.", (KIP_98, GUIDE)),
         RequirementInfo(
-            "produce/invalid-records-are-named", "SHOULD", "Broken records are named <by index>.", (GUIDE,)
+            "produce/acks-all-survives", "MUST", "Every record acknowledged with acks=all is read.", (KIP_98, GUIDE)
         ),
-        RequirementInfo("fetch/size-limits-are-soft", "MUST", "The first batch comes whole.", (GUIDE,)),
-        RequirementInfo("fetch/isr-heals", "MUST", "A follower comes back into the ISR.", (GUIDE,)),
+        RequirementInfo(
+            "produce/invalid-records-are-named", "SHOULD", "Invalid records are reported <by index>.", (GUIDE,)
+        ),
+        RequirementInfo("fetch/size-limits-are-soft", "MUST", "The first batch is returned whole.", (GUIDE,)),
+        RequirementInfo("fetch/isr-heals", "MUST", "A follower rejoins the ISR.", (GUIDE,)),
         RequirementInfo("metadata/last", "MAY", "", ()),
     )
     targets = (
@@ -87,7 +89,7 @@ def sample_results() -> Results:
         requirements=requirements,
         outcomes=(
             found("produce/offsets-are-dense", reference, Verdict.OK, scripts=15, seconds=0.5),
-            found("produce/offsets-are-dense", kafka, Verdict.OK, expected_violation=True, reason="take it out"),
+            found("produce/offsets-are-dense", kafka, Verdict.OK, expected_violation=True, reason="a known bug"),
             violation,
             found("produce/acks-all-survives", kafka, Verdict.OK, scripts=15, seconds=3.0, differences=mirrored),
             found(
@@ -95,7 +97,7 @@ def sample_results() -> Results:
                 reference,
                 Verdict.VIOLATION,
                 expected_violation=True,
-                reason="not yet",
+                reason="not implemented yet",
             ),
             found(
                 "produce/invalid-records-are-named",

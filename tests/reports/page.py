@@ -1,4 +1,4 @@
-"""Parser of pages for tests."""
+"""HTML parser for tests of pages."""
 
 from html.parser import HTMLParser
 
@@ -7,7 +7,10 @@ ADDRESSES = ("src", "href", "xlink:href", "data", "action", "poster", "srcset", 
 
 
 class Page(HTMLParser):
-    """Parser that collects ids, links, text, unclosed elements, and the resources outside the page that it fetches."""
+    """Parser that collects ids, links, resources that a browser would fetch, unclosed elements, and text.
+
+    It fails if an end tag does not match, or if an element has an event handler.
+    """
 
     def __init__(self, html):
         super().__init__()

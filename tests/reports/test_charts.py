@@ -19,10 +19,10 @@ def test_every_line_is_inside_and_has_few_points(points, log, seconds):
         assert drawn is None
         return
     (line,) = drawn.lines
-    places = [(float(x), float(y)) for x, y in re.findall(r"[ML](\S+) (\S+?)(?=[ML]|$)", line.path)]
-    assert len(places) == len(binned) <= POINTS_MAX
-    assert all(0 <= x <= PLANE_WIDTH and 0 <= y <= PLANE_HEIGHT for x, y in places)
-    assert places == sorted(places, key=lambda place: place[0])
+    coordinates = [(float(x), float(y)) for x, y in re.findall(r"[ML](\S+) (\S+?)(?=[ML]|$)", line.path)]
+    assert len(coordinates) == len(binned) <= POINTS_MAX
+    assert all(0 <= x <= PLANE_WIDTH and 0 <= y <= PLANE_HEIGHT for x, y in coordinates)
+    assert coordinates == sorted(coordinates, key=lambda coordinate: coordinate[0])
     assert line.path.count("M") == sum(at - 1 not in binned for at in binned)
     assert 1 <= len(drawn.ticks) <= 7
     assert all(0 <= tick.at <= PLANE_HEIGHT for tick in drawn.ticks)

@@ -59,7 +59,7 @@ def test_each_result_has_its_element(suites, target, requirement, element):
 
 
 def test_notes_on_expected_and_flaky_violations(suites):
-    assert ("expected-violation", "not yet") in facts(
+    assert ("expected-violation", "not implemented yet") in facts(
         case(suites["kafkatrial.reference"], "produce/invalid-records-are-named")
     )
     flaky = case(suites["kafkatrial.apache-kafka:4.3.1"], "produce/invalid-records-are-named")

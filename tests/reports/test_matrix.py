@@ -21,15 +21,15 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m</pre>|`\n## no"
 
 
 def run(results, day, *findings, targets=(MINE,), **fields):
-    """Return a run on a day of November with the sample's requirements."""
+    """Return the results of a run on a day of November 2026, with the requirements of the sample results."""
     return replace(results, started_at=f"2026-11-{day:02}T10:00:00+00:00", targets=targets, outcomes=findings, **fields)
 
 
-def verdicts(*each):
-    """Return a finding on one requirement for each pair of a verdict and whether a violation is expected."""
+def findings_on_dense(*pairs):
+    """Return findings on `DENSE`, one for each pair: its verdict, and whether a violation is expected."""
     return [
         found(DENSE, "mine", verdict, f"reason {number}", expected_violation=is_expected)
-        for number, (verdict, is_expected) in enumerate(each)
+        for number, (verdict, is_expected) in enumerate(pairs)
     ]
 
 
@@ -49,7 +49,7 @@ def verdicts(*each):
 )
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_worst_finding_of_a_targets_runs_decides(results, findings, worst, order):
-    runs = [run(results, day, finding) for day, finding in enumerate(verdicts(*findings)[::order], start=1)]
+    runs = [run(results, day, finding) for day, finding in enumerate(findings_on_dense(*findings)[::order], start=1)]
     matrix = merge(runs)
     assert [column.name for column in matrix.columns] == ["mine"]
     assert matrix.cell(DENSE, 0).standing is worst
@@ -70,7 +70,7 @@ def test_a_requirement_that_an_expected_violation_blocks_is_unknown(results):
 
 
 def test_the_latest_finding_decides_if_requested(results):
-    old, new = verdicts((Verdict.VIOLATION, False), (Verdict.OK, False))
+    old, new = findings_on_dense((Verdict.VIOLATION, False), (Verdict.OK, False))
     runs = [run(results, 2, new), run(results, 1, old)]
     assert merge(runs).cell(DENSE, 0) == old
     assert merge(runs, latest=True).cell(DENSE, 0) == new
@@ -79,12 +79,13 @@ def test_the_latest_finding_decides_if_requested(results):
 
 
 def test_of_equally_bad_findings_the_latest_is_shown(results):
-    first, second = verdicts((Verdict.VIOLATION, False), (Verdict.VIOLATION, False))
+    first, second = findings_on_dense((Verdict.VIOLATION, False), (Verdict.VIOLATION, False))
     assert merge([run(results, 1, first), run(results, 2, second)]).cell(DENSE, 0) == second
 
 
 def test_versions_of_a_broker_are_columns_and_other_versions_are_not(results):
     def with_versions(day, **versions):
+        # The day also serves as the number of nodes.
         return run(results, day, targets=(TargetInfo("mine", day, versions),))
 
     same = [with_versions(1, broker="1.0", java="17"), with_versions(3, broker="1.0", java="21")]
@@ -137,7 +138,7 @@ def test_reason_of_a_cell_is_its_title(results):
 
 
 def test_findings_of_all_runs_are_listed_with_the_worst(results):
-    bad, good = verdicts((Verdict.VIOLATION, False), (Verdict.OK, False))
+    bad, good = findings_on_dense((Verdict.VIOLATION, False), (Verdict.OK, False))
     text = Page(render_matrix(merge([run(results, 1, bad), run(results, 2, good, seed=8)]), "")).text
     assert "ok on 2026-11-02 (seed 8); violation on 2026-11-01 (seed 42)" in text
 
@@ -170,6 +171,7 @@ def test_hostile_text_is_escaped(results, latest):
     assert "\x1b" not in markdown
     assert "<script>" not in re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", markdown, flags=re.DOTALL)
     assert not re.search("^## no", markdown, re.MULTILINE)
+    # Hostile text adds no cell: a requirement has a row of two cells, and a target a row of nine.
     rows = [line for line in markdown.splitlines() if line.startswith("| ``")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows if "MUST" not in row} <= {3, 10}
     assert [name for name in badges(matrix) if re.search(r"[^\w.-]", name)] == []
@@ -224,7 +226,7 @@ def test_same_runs_give_the_same_files(results):
 )
 def test_badge_counts_must_requirements(results, verdict, is_expected, colour, message):
     only = (RequirementInfo(DENSE, "MUST"), RequirementInfo("produce/may", "MAY"))
-    findings = (*verdicts((verdict, is_expected)), found("produce/may", "mine", Verdict.VIOLATION, "not counted"))
+    findings = (*findings_on_dense((verdict, is_expected)), found("produce/may", "mine", Verdict.VIOLATION))
     ((name, content),) = badges(merge([run(results, 1, *findings, requirements=only)])).items()
     assert name == "badge-mine-1.0.json"
     badge = json.loads(content)

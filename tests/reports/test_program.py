@@ -1,4 +1,4 @@
-"""Printed programs: they can be copied, compiled and run, whatever the width of the console."""
+"""Printed programs: they can be copied and compiled, whatever the width of the console."""
 
 import io
 from dataclasses import replace
@@ -32,11 +32,13 @@ BEFORE, AFTER = "  The shortest script that shows it:\n", "\n  Kept in "
 
 
 def violation(results, source):
+    """Return the violation of the sample results with `source` as its program, and the violated requirement."""
     (outcome,) = [found for found in results.outcomes if found.standing is Standing.VIOLATION][:1]
     return replace(outcome, program=source), results.requirement(outcome.requirement)
 
 
 def copied(text):
+    """Return the program in a printed finding, without trailing spaces."""
     text = "\n".join(map(str.rstrip, text.splitlines()))
     return text.partition(BEFORE)[2].partition(AFTER)[0]
 

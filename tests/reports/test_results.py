@@ -43,7 +43,7 @@ def test_results_have_the_public_format(results, tmp_path):
 
 
 def test_results_of_an_earlier_version_are_read(tmp_path):
-    """The file is what commit 6e9a9b01 (2026-11-21) wrote, with a requirement id that has changed since."""
+    """Commit 6e9a9b01 (2026-11-21) wrote the file. The id of its first requirement has been renamed since."""
     shutil.copy(GOLDEN / "results-written-by-6e9a9b01.json", tmp_path / "results.json")
     read = read_results(tmp_path)
     assert [(finding.requirement, finding.verdict) for finding in read.outcomes] == [
@@ -56,7 +56,7 @@ def test_results_of_an_earlier_version_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "line"),
+    ("change", "message"),
     [
         ({"format": 2}, "format: Input should be 1"),
         ({"seed": "many"}, "seed: Input should be a valid integer"),
@@ -64,12 +64,12 @@ def test_results_of_an_earlier_version_are_read(tmp_path):
         ({"outcomes": [{"verdict": "ok", "target": "t"}]}, "outcomes: Value error, a requirement, a target and"),
     ],
 )
-def test_other_format_is_rejected_in_one_line(results, tmp_path, change, line):
+def test_other_format_is_rejected_in_one_line(results, tmp_path, change, message):
     path = write_results(results, tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ResultsError) as caught:
         read_results(tmp_path)
-    assert str(caught.value).startswith(f"{path}: not a results file of format 1: {line}")
+    assert str(caught.value).startswith(f"{path}: not a results file of format 1: {message}")
     assert "\n" not in str(caught.value)
 
 
@@ -85,12 +85,12 @@ VERDICTS = st.sampled_from([verdict for verdict in Verdict if verdict is not Ver
 
 
 @given(VERDICTS, st.booleans())
-def test_only_ok_expected_violations_and_blocked_requirements_are_successes(verdict, expected):
-    standing = Finding(verdict, expected_violation=expected).standing
+def test_only_ok_expected_violations_and_blocked_requirements_are_successes(verdict, is_expected):
+    standing = Finding(verdict, expected_violation=is_expected).standing
     assert (standing in {Standing.OK, Standing.EXPECTED}) == (
-        (verdict, expected) in {("ok", False), ("violation", True), ("unknown", True)}
+        (verdict, is_expected) in {("ok", False), ("violation", True), ("unknown", True)}
     )
-    assert (standing is Standing.UNKNOWN) == ((verdict, expected) == ("unknown", False))
+    assert (standing is Standing.UNKNOWN) == ((verdict, is_expected) == ("unknown", False))
 
 
 def test_counts_are_in_the_order_of_the_enum(results):

@@ -1,4 +1,4 @@
-"""Page and terminal summary of a report: bounded in size, with all foreign text escaped."""
+"""Page and terminal summary of a report: bounded in size, with all foreign text escaped; errors of the local engine."""
 
 from dataclasses import replace
 

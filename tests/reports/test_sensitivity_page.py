@@ -1,4 +1,4 @@
-"""Page of seeded defects: detected and missed ones, with the text of brokers escaped."""
+"""Page of seeded defects: detected and missed defects, false alarms, and escaped texts of brokers."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_page_has_detected_and_missed_defects():
     page = render_sensitivity(results(CAUGHT, MISSED, clean_scripts=515))
     assert "1 of 2 defects detected" in page
     assert "kafkatrial simulate --seeds 41 --defect acknowledge-early" in page
-    assert page.count("missed</span>") == 2  # the count, and the row
+    assert page.count("missed</span>") == 2  # in the summary and in the row of the defect
     assert "not expected" not in page
 
 

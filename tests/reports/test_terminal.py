@@ -1,4 +1,7 @@
-"""Terminal output compared with golden files. UPDATE_GOLDEN=1 rewrites them: read the change before committing."""
+"""Terminal output: compared with golden files, and safe for hostile text.
+
+The environment variable UPDATE_GOLDEN=1 rewrites the golden files; read their diff before you commit them.
+"""
 
 import os
 from dataclasses import replace

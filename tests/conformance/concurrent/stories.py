@@ -1,7 +1,7 @@
-"""Valid histories of fault scripts with rounded times, as rows that tests change in one place.
+"""Stories: short valid histories of the scripts in `conformance.concurrent.fault_scripts`.
 
-Each story is the history of one of `fault_scripts` on Apache Kafka 4.3.1, reduced to the rows that the post-run checks
-read. Times are in seconds. Tests plant violations with `change`.
+Apache Kafka 4.3.1 produced the histories. They are reduced to the rows that the history checks read, and their times
+are rounded. A test changes or drops rows to plant a violation. Methods take times in seconds; rows have nanoseconds.
 """
 
 SECOND_NS = 1_000_000_000
@@ -20,7 +20,7 @@ class Table(list):
 
 
 class Story:
-    """Rows of the tables that post-run checks read, with the methods of a `History` that they need."""
+    """Fake of `History`: tables of rows that tests add, change and drop."""
 
     def __init__(self):
         self.rows = {"operations": Table(), "records": Table(), "states": Table(), "faults": Table()}
@@ -43,7 +43,10 @@ class Story:
         self._record(op_id, "send", value, offset if error is None else None, None, partition)
 
     def replica(self, node, *entries, partition=0, topic=TOPIC):
-        """Add the log of a node: (value, leader epoch) from offset 0 on."""
+        """Add the log of the replica on a node.
+
+        :param entries: value and leader epoch of each record, from offset 0 on.
+        """
         op_id = self.call("read_replica", 50, 51, node=node, topic=topic, partition=partition)
         for offset, (value, epoch) in enumerate(entries):
             self._record(op_id, "read", value, offset, epoch, partition, topic)
@@ -56,6 +59,7 @@ class Story:
         self._state("metadata", at, node, topic, partition, leader=leader, leader_epoch=epoch, isr=list(isr))
 
     def end(self, at, high_watermark, *, node=1):
+        """Add a response of ListOffsets with the end offset of partition 0."""
         self._state("list_offsets", at, node, TOPIC, 0, high_watermark=high_watermark)
 
     def epoch_end(self, at, epoch, end_offset, source="offset_for_leader_epoch"):
@@ -66,6 +70,7 @@ class Story:
         self._state("describe_quorum", at, node, QUORUM, 0, isr=[1, 2, 3], **described)
 
     def brokers(self, at, *nodes):
+        """Add a response of DescribeCluster with these brokers."""
         self._state("describe_cluster", at, 2, QUORUM, 0, isr=list(nodes))
 
     def _state(self, source, at, node, topic, partition, **columns):
@@ -80,13 +85,14 @@ class Story:
     # --- planting
 
     def change(self, table, where, **columns):
-        """Change all rows that have these values; fail if there are none."""
+        """Set `columns` in all rows that have the values of `where`; fail if no row has them."""
         found = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
         assert found, f"no row of {table} has {where}"
         for row in found:
             row.update(columns)
 
     def change_states(self, at, where=None, **columns):
+        """Set `columns` in the states that were requested at `at` and have the values of `where`."""
         self.change("states", {REQUEST_TIME: ns(at), **(where or {})}, **columns)
 
     def drop_states(self, at):
@@ -132,7 +138,9 @@ def followers_cut_off():
 def leaders_fail_over():
     """Return the story of two failovers, by a kill and by a shutdown.
 
-    Node 1, leader and controller, is killed from 1 to 8 s; node 2 leads until its shutdown at 10 s, then node 3 leads.
+    Node 1 leads t-0 and is the active controller. It is killed at 1 s and restarts at 8 s. Node 2 then leads t-0 until
+    its shutdown at 10 s, and node 3 until the preferred election of node 1 at 17 s. The topic `t-1` that is created at
+    3 s is not partition 1 of the topic `t`.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)
@@ -175,8 +183,8 @@ def leaders_fail_over():
 def rolling_bounce():
     """Return the story of a leader that restarts without its log.
 
-    Node 1 leads. It is down from 2 to 6 s; meanwhile its replica is deleted, and node 2 leads. At the end node 1 leads
-    again.
+    Node 1 leads. It is down from 2 s to 6 s. In this time its replica is deleted, and node 2 leads. Node 1 leads again
+    from 10 s on.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)
@@ -200,8 +208,8 @@ def rolling_bounce():
 def last_replica_lost():
     """Return the story of an unclean election after the last in-sync replica is lost.
 
-    Node 1 becomes the only ISR member. It is shut down at 5 s and 12 s, and restarts at 9 s and 17 s. Node 2 is elected
-    while node 1 is down the second time.
+    Node 1 becomes the only ISR member. It is shut down at 5 s and at 12 s, and restarts at 9 s and at 17 s. The unclean
+    election of node 2 at 14 s is during the second shutdown.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)

@@ -1,6 +1,6 @@
-"""Families of requirements share a history: it is recorded once for each run and target.
+"""Families of requirements: the requirements of a family share one history for each run and target.
 
-If the requirement that recorded the history is checked again, it records another one.
+If the requirement that recorded this history is checked again in the run, a new history is recorded.
 """
 
 import pytest

@@ -1,7 +1,7 @@
-"""Post-run checks of the requirements that inject faults into a cluster.
+"""History checks of the requirements under faults.
 
-A story (`stories.py`) is a valid history, so it satisfies its requirements; each change violates one of them. The
-anomalies of the checkers (lost and divergent records) have their own tests.
+A story (`stories.py`) is a valid history and satisfies all requirements of its family. Each change of a story violates
+one requirement. The anomalies of the checkers (lost and divergent records) have their own tests.
 """
 
 import pytest
@@ -286,7 +286,10 @@ def test_a_planted_change_is_a_violation(row, plant, message):
 
 
 def test_the_isr_may_have_grown_shortly_before_the_end_of_the_cut_is_recorded():
-    """The followers are back at 12.1 s, and the cut is recorded until 13 s. Metadata of 12 s may be outdated."""
+    """Offset 3 is visible at 12.5 s, although the cut is recorded until 13 s and only the leader is in the ISR at 12 s.
+
+    That is valid: a link is healed before the end of its cut is recorded, and Metadata may lag behind the leader.
+    """
     story = stories.followers_cut_off()
     story.end(12.5, 4)
     story.produce(12.6, 12.7, 9, 4)
@@ -296,7 +299,7 @@ def test_the_isr_may_have_grown_shortly_before_the_end_of_the_cut_is_recorded():
 
 
 def test_a_slow_follower_may_return_until_its_own_link_is_cut():
-    """Node 3 leaves the ISR at 5.0 s and is back before its link is cut at 6 s, so offset 2 is visible by 5.5 s."""
+    """Node 3 is out of the ISR at 5.0 s, and back before its link is cut at 6 s. Offset 2 is then visible at 5.5 s."""
     story = stories.followers_cut_off()
     story.metadata(5.0, 1, 0, (1,))
     story.produce(5.1, 5.2, 9, 2, acks=1)

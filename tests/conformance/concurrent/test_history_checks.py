@@ -1,4 +1,4 @@
-"""Post-run checks of one broker's history: valid histories pass, and a change of one row is reported."""
+"""History checks of one broker: valid histories pass, and changes of single rows are violations."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ class Table(list):
 
 
 class History:
-    """Tables given as rows."""
+    """Fake of `History` with tables of given rows."""
 
     def __init__(self, **tables):
         self._tables = tables
@@ -103,7 +103,12 @@ def test_a_history_without_reads_is_unknown():
 
 
 def watched(*, later_watermark=2, later_end=2, requested_ns=100):
-    """Return a history in which offset 1 is read with a high watermark of 1 until 50 ns; ends are requested later."""
+    """Return a history of one Fetch until 50 ns, which returns offsets 0 and 1 with the high watermark 1.
+
+    :param later_watermark: high watermark of a second Fetch.
+    :param later_end: end offset of a ListOffsets response.
+    :param requested_ns: time of the second Fetch and of the ListOffsets request.
+    """
     return History(
         operations=[operation(1, complete_ns=50), operation(2, invoke_ns=requested_ns, complete_ns=150)],
         records=[record(1, 0, 0), record(1, 1, 1)],
@@ -113,7 +118,7 @@ def watched(*, later_watermark=2, later_end=2, requested_ns=100):
 
 
 def test_reads_below_later_watermarks_and_ends_are_valid():
-    """The high watermark of the same response may be older than its records."""
+    """Offset 1 may be read with the high watermark 1, because the broker determines the high watermark first."""
     assert reads_stay_below_watermark(watched()) == []
 
 

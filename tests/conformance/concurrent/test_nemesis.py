@@ -30,7 +30,10 @@ LEADER, FOLLOWER = Role.FIRST_REPLICA, Role.SECOND_REPLICA
 
 
 class Target:
-    """Fake target and recorder in one object, which records all actions."""
+    """Fake target and recorder in one object, which notes all actions in `done`.
+
+    `[kill 2` and `kill 2]` are the begin and the end of the fault in the history; `kill 2` is the action on the node.
+    """
 
     name = "fake"
     transport, stage = SOCKETS, THREADS
@@ -100,6 +103,7 @@ def target(tmp_path):
 
 
 def context_on(target):
+    """Return a context in which node 2 leads the only partition, node 3 follows, and node 1 has no replica."""
     return TrialContext(
         target=target,
         recorder=target,
@@ -262,7 +266,7 @@ def test_clients_that_wait_for_a_node_fault_continue_after_the_last_move(target)
 
 
 class Slow:
-    """A node that reports all brokers and a leader epoch only from request number `requests_min` on."""
+    """Fake client of a node. From request number `requests_min` on, it returns all brokers and a leader epoch."""
 
     def __init__(self, requests_min):
         self.requests_min = requests_min

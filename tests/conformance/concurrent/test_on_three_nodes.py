@@ -1,6 +1,7 @@
 """Concurrent requirements of three nodes under faults: Apache Kafka and the reference cluster satisfy them.
 
-Each family runs one script, which takes about one minute on the reference cluster and two on Apache Kafka.
+The requirements of a family share the history of one script. A script takes about one minute on the reference cluster
+and two minutes on Apache Kafka.
 """
 
 from collections import defaultdict

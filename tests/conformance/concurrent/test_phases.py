@@ -1,6 +1,6 @@
-"""End of a phase of a script: when its writers are done, or after an error of a fault injection or a client.
+"""Phases of a script: a phase ends when its writers are done, or when a fault injection fails.
 
-At the end of a script, every client is closed.
+Every client is closed at the end of the script, even if the close of another client fails.
 """
 
 import threading
@@ -68,7 +68,7 @@ def test_a_phase_ends_when_its_writers_are_done():
 
 @pytest.fixture
 def closed(monkeypatch):
-    """Clients that fail when they are closed. Return the list of those for which that was tried."""
+    """Make the `close` of every client fail. Return the list of clients on which `close` was called."""
     closed = []
 
     class FailsToClose(Client):

@@ -1,4 +1,4 @@
-"""Printed programs: output and exit codes."""
+"""Printed programs of trials: target, output and exit codes."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ def test_another_target_may_be_named(capsys, monkeypatch):
 
 
 def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
-    """A program that is printed for an existing cluster uses the number of nodes of that cluster."""
+    """The number of nodes in the trial is ignored if the program was printed for an existing cluster."""
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     assert run_program(TRIAL, address) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"

@@ -1,9 +1,11 @@
-"""Requirements of three nodes: a valid history satisfies them, and a change of one fact violates them.
+"""Requirements of replication: a valid history satisfies them, and a change of one fact violates them.
 
-The valid history is that of a script that cuts a follower's link on Apache Kafka 4.3.1, with rounded times. The link is
-cut at 1 s. The follower is removed from the ISR at 4.5 s, because the lag time is 3 s. The link is healed at 10 s, and
-the follower returns to the ISR at 11 s. Each test changes one fact, and writes the history with the real writer. The
-requirement's post-run checks and the checkers of anomalies then judge it.
+Apache Kafka 4.3.1 produced the valid history; its times are rounded. The link of a follower is cut at 1 s. The follower
+is removed from the ISR at 4.5 s, because `replica.lag.time.max.ms` is 3 s. The link is healed at 10 s, and the follower
+returns to the ISR at 11 s.
+
+Each test changes one fact and writes the history with the real writer. The history checks of the requirement and the
+checkers of anomalies then judge the history.
 """
 
 import pytest
@@ -27,7 +29,11 @@ class Target:
 
 
 class ValidHistory:
-    """Facts of the history. A test changes one of them before the history is written."""
+    """Facts of the history, with times in seconds. A test changes one of them before the history is written.
+
+    :ivar isrs: time of each Metadata response, and the ISR in it.
+    :ivar produces: begin and end of the produce of each value. Values count from 0 and equal their offsets.
+    """
 
     def __init__(self):
         self.cut_s = (1.0, 10.0)

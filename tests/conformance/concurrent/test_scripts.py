@@ -1,4 +1,4 @@
-"""Scripts: the same seed generates the same ones, `repr` prints them as Python, and shrinking runs smaller ones."""
+"""Scripts: generation from a seed, Python source, and shrinking; and the registry of their requirements."""
 
 import math
 import time

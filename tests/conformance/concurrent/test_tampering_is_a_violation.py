@@ -1,8 +1,8 @@
-"""Each concurrent requirement of a single broker holds on a correct one and is violated behind a tampering proxy.
+"""Concurrent requirements of one node: a correct broker satisfies them, and a tampering proxy violates each of them.
 
-Method: the reference broker behind a proxy that breaks one promise. Each tampering has the expected anomaly or message
-of a post-run check, so that none is detected by accident. Requirements of three nodes are in
-`test_replication_requirements.py`.
+Method: the reference broker behind a proxy. A tampering changes requests or responses to violate one requirement. The
+expected anomaly is checked, too, so that no tampering is detected by accident. Requirements of three nodes are in
+`test_fault_requirements.py` and `test_replication_requirements.py`.
 """
 
 import itertools
@@ -29,7 +29,7 @@ ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_
 
 
 class CuttableProxy(TamperingProxy):
-    """A proxy whose client link can be cut, without effect, so that only the tampering is visible."""
+    """A tampering proxy on which scripts may cut the link of the clients. The cut has no effect."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -81,8 +81,8 @@ def reversed_log(batches):
 
 def alternating_log():
     """Return a tampering that reverses the log in every second response."""
-    times = itertools.count()
-    return fetched(lambda batches: reversed_log(batches) if next(times) % 2 else batches)
+    responses = itertools.count()
+    return fetched(lambda batches: reversed_log(batches) if next(responses) % 2 else batches)
 
 
 def drops_a_record(batches):
@@ -91,7 +91,7 @@ def drops_a_record(batches):
 
 
 def writes_twice(request, forward):
-    """Append every batch twice, without producer id and sequence."""
+    """Forward each Produce request twice, with its batches stripped of producer id, epoch and sequence."""
     if api(request) != "Produce":
         return forward(request)
 
@@ -124,11 +124,11 @@ TAMPERINGS = {
         None,
     ),
 }
+"""For each requirement: the function that makes a tampering, and the expected anomaly; None for a history check."""
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
 def test_a_tampering_is_a_violation(requirement, broker, tmp_path):
-
     make_tampering, anomaly = TAMPERINGS[requirement.id]
     with CuttableProxy(broker, make_tampering()) as proxy:
         finding = check(requirement, proxy, tmp_path)

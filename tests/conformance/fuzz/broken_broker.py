@@ -1,4 +1,9 @@
-"""The reference broker with a fault in one API: `python broken_broker.py FAULT <options of the server>`."""
+"""The reference broker with a fault in one API.
+
+    python -m tests.conformance.fuzz.broken_broker FAULT OPTION…
+
+FAULT is a key of `FAULTS`. The options are those of `reference_broker.server`.
+"""
 
 import os
 import runpy
@@ -23,9 +28,11 @@ FAULTS = {
     "memory": lambda: _kept.append(b"\x01" * 400_000_000),
     "traceback": _fail,
 }
+"""What a request of the API does, by the `Symptom` that it causes."""
 
 
 def serve(node, connection, frame, header, now, **further):
+    """Replace `dispatch.serve`: cause the fault before a request of the fragile API is served."""
     if header.api_key == FRAGILE_API:
         FAULTS[fault]()
     _serve(node, connection, frame, header, now, **further)

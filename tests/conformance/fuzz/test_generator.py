@@ -1,4 +1,4 @@
-"""The generator of requests: it covers all APIs and versions, is reproducible, and harms no correct cluster."""
+"""Generator of requests: it covers all APIs and versions, is reproducible, and generates no harmful request."""
 
 import dataclasses
 import io
@@ -63,9 +63,9 @@ def frame_of(message):
 
 @pytest.mark.parametrize(("key", "version"), known_apis(), ids=str)
 def test_kio_decodes_encoded_requests(key, version):
-    """kio cannot represent surrogates and very long durations, so such requests are skipped; all others are decoded."""
+    """Requests with surrogates or very long durations are skipped, because kio cannot represent them."""
     rng = random.Random(f"{key}/{version}")
-    read = 0
+    decoded = 0
     for _ in range(8):
         parts = parts_of(rng, key, version)
         body = b"".join(part.data for part in parts)
@@ -74,9 +74,9 @@ def test_kio_decodes_encoded_requests(key, version):
             _, size = entity_reader(load_request_schema(key, version))(body, 0)
         except (SerialError, ValueError, OverflowError):
             continue
-        read += 1
+        decoded += 1
         assert size == len(body)
-    assert read
+    assert decoded
 
 
 def test_a_cycle_has_every_api_and_version_on_every_listener():
@@ -211,8 +211,8 @@ def test_requests_that_end_a_node_of_apache_kafka_are_not_permitted_there(messag
 
 
 LISTENER = b"\x02a\x02b\x00\x01"  # a name, a host and a port
-VOTER = frame_of(request("AddRaftVoter", 1, listeners=[]))[:-3]  # without listeners, flag and tags
-SNAPSHOTS = frame_of(request("FetchSnapshot", 1, topics=[]))[:-2]  # without topics and tags
+VOTER = frame_of(request("AddRaftVoter", 1, listeners=[]))[:-3]  # ends before the array of listeners
+SNAPSHOTS = frame_of(request("FetchSnapshot", 1, topics=[]))[:-2]  # ends before the array of topics
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_voter_with_named_listeners_is_sent_to_apache_kafka():
 
 def test_strings_that_apache_kafka_cannot_return_are_not_sent_to_it():
     frames = [frame_of(request("DescribeGroups", 5, groups=["a" * size])) for size in (10_922, 10_923)]
-    frames = [frame.replace(b"a", b"\xff") for frame in frames]  # each \xff is decoded as U+FFFD, which has three bytes
+    frames = [frame.replace(b"a", b"\xff") for frame in frames]  # Kafka decodes \xff as U+FFFD, which has three bytes
     assert all(is_permitted(frame, WORLD) for frame in frames)
     assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False]
 
@@ -247,7 +247,7 @@ def test_arrays_that_occupy_apache_kafka_are_not_sent_to_it():
     frames += [frame_of(request("DescribeGroups", 5, groups=[str(number) for number in range(1_000)]))]
     updates = [{"feature": "a", "max_version_level": number} for number in range(150)]
     frames += [frame_of(request("UpdateFeatures", 1, feature_updates=updates))]
-    frames += [frames[-1][:-3]]  # truncated in the array's last element; Kafka reads those before it
+    frames += [frames[-1][:-3]]  # truncated in the last element; Kafka reads all elements before it
     assert all(is_permitted(frame, WORLD) for frame in frames)
     assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False, True, False, False]
 

@@ -50,10 +50,10 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
     save(tmp_path / "finding.json", smallest)
     loaded = load(tmp_path / "finding.json")
     assert (loaded.requests, loaded.symptom) == (smallest.requests, symptom)
-    sound = Replays(
+    on_correct_cluster = Replays(
         loaded, lambda directory: parse_target("reference", 3, work_dir=directory, mesh=False), plan.limits, 0.0
     )
-    assert sound.replay(loaded.requests) is None
+    assert on_correct_cluster.replay(loaded.requests) is None
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_an_hour_of_requests_harms_no_node_and_no_record(name, tmp_path):
 
 
 def assert_unharmed(name, tmp_path, *, seed, seconds):
-    """Assert that there is no violation. A late response counts only if the same requests reproduce it."""
+    """Assert that a session has no violation. A late response is one only if a replay of its requests reproduces it."""
 
     def cluster(directory):
         return parse_target(name, 3, work_dir=directory, mesh=False)

@@ -1,8 +1,8 @@
-"""Defaults of a trial's fields, compared with a golden file.
+"""Defaults of the fields of a trial, compared with a golden file.
 
-Saved trials omit fields with their default, so a changed default changes the meaning of saved trials. If that is
-intended, raise `conformance.trial.document.VERSION`. Then write the golden file again with `python -m
-tests.conformance.trial.test_defaults_of_the_format`.
+A saved trial omits each field that has its default. Therefore a changed default changes the meaning of saved trials. If
+you intend that, increase `conformance.trial.document.VERSION`, and write the golden file again with
+`python -m tests.conformance.trial.test_defaults_of_the_format`.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"
 
 
 def collect_dataclasses(hint, found):
-    """Add the dataclasses to which a type hint refers, also by the fields of other dataclasses, to the set `found`."""
+    """Add the dataclasses in a type hint, and those in the type hints of their fields, to the set `found`."""
     for argument in get_args(hint):
         collect_dataclasses(argument, found)
     if is_dataclass(hint) and hint not in found:
@@ -28,7 +28,8 @@ def collect_dataclasses(hint, found):
 def signature(dataclass):
     """Return the name of a dataclass and its parameters, each with its default if it has one."""
     parameters = [field for field in fields(dataclass) if field.init]
-    assert all(field.default_factory is MISSING for field in parameters), "a saved trial cannot omit such a field"
+    has_factory = any(field.default_factory is not MISSING for field in parameters)
+    assert not has_factory, "a saved trial cannot omit a field with a default factory"
     texts = (
         field.name if field.default is MISSING else f"{field.name}={source_of(field.default)}" for field in parameters
     )

@@ -1,4 +1,4 @@
-"""A saved trial is loaded unchanged, and an invalid file is rejected in one line."""
+"""Saved trials: a saved trial is loaded unchanged, and an invalid file is rejected in one line."""
 
 import json
 
@@ -35,11 +35,11 @@ def loaded(tmp_path, text):
     return load_trial(file)
 
 
-@pytest.mark.parametrize("made", [trial_of_seed, round_of], ids=["simulation", "chaos"])
-def test_trials_of_seeds_are_loaded_unchanged(made, tmp_path):
+@pytest.mark.parametrize("generate", [trial_of_seed, round_of], ids=["simulation", "chaos"])
+def test_trials_of_seeds_are_loaded_unchanged(generate, tmp_path):
     for seed in range(40):
-        saved = loaded(tmp_path, document(made(seed), {"name": "lost-write", "defect": None}))
-        assert (saved.trial, saved.name, saved.defect) == (made(seed), "lost-write", "")
+        saved = loaded(tmp_path, document(generate(seed), {"name": "lost-write", "defect": None}))
+        assert (saved.trial, saved.name, saved.defect) == (generate(seed), "lost-write", "")
 
 
 def test_trials_of_findings_and_requirements_are_loaded_unchanged(tmp_path):
@@ -95,15 +95,19 @@ def test_every_saved_counterexample_is_a_saved_trial():
 
 
 def changed(**fields):
+    """Return the document of the default trial with other values for these members of the document."""
     return json.dumps(json.loads(document(Trial(), {})) | fields)
 
 
-def of(**fields):
+def document_of(**fields):
+    """Return the document of a trial with these fields."""
     return changed(trial={"type": "Trial", **fields})
 
 
-def moves(replicas):
-    return of(clients=[{"type": "RequestClient", "steps": [{"type": "ReassignPartition", "replicas": replicas}]}])
+def reassignment(replicas):
+    return document_of(
+        clients=[{"type": "RequestClient", "steps": [{"type": "ReassignPartition", "replicas": replicas}]}]
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,19 +124,22 @@ def moves(replicas):
         (changed(trial=[]), "is not of type Trial"),
         (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial'),
         (changed(defect=7), "name, defect and target"),
-        (of(topics=[]), "at least one topic"),
-        (of(nope=1), 'Trial has no field "nope"'),
-        (of(seed="1"), 'trial.seed: "1" is not of type int'),
-        (of(seed=True), "trial.seed: true is not of type int"),
-        (of(clients={}), "trial.clients: {} is not of type array"),
-        (of(clients=[{"type": "Cut"}]), 'trial.clients[0]: type "Cut" is not one of Producer'),
-        (of(schedule=[{"type": "Timed", "at_ms": 1}]), "trial.schedule[0]: Timed needs the field fault"),
-        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "UNKNOWN"}}]), "int or Role"),
-        (of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": []}}]), "int or Role"),
-        (moves([1, "x"]), 'trial.clients[0].steps[0].replicas[1]: "x" is not of type int'),
-        (moves({"a": 1}), 'trial.clients[0].steps[0].replicas: {"a": 1} is not of type array or null'),
-        (of(steady_ms="_").replace('"_"', "NaN"), "trial.steady_ms: NaN is not of type int"),
-        (of(steady_ms="_").replace('"_"', "9" * 5_000), "trial.steady_ms: Infinity is not of type int"),
+        (document_of(topics=[]), "at least one topic"),
+        (document_of(nope=1), 'Trial has no field "nope"'),
+        (document_of(seed="1"), 'trial.seed: "1" is not of type int'),
+        (document_of(seed=True), "trial.seed: true is not of type int"),
+        (document_of(clients={}), "trial.clients: {} is not of type array"),
+        (document_of(clients=[{"type": "Cut"}]), 'trial.clients[0]: type "Cut" is not one of Producer'),
+        (document_of(schedule=[{"type": "Timed", "at_ms": 1}]), "trial.schedule[0]: Timed needs the field fault"),
+        (
+            document_of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": "UNKNOWN"}}]),
+            "int or Role",
+        ),
+        (document_of(schedule=[{"type": "Timed", "at_ms": 1, "fault": {"type": "Kill", "node": []}}]), "int or Role"),
+        (reassignment([1, "x"]), 'trial.clients[0].steps[0].replicas[1]: "x" is not of type int'),
+        (reassignment({"a": 1}), 'trial.clients[0].steps[0].replicas: {"a": 1} is not of type array or null'),
+        (document_of(steady_ms="_").replace('"_"', "NaN"), "trial.steady_ms: NaN is not of type int"),
+        (document_of(steady_ms="_").replace('"_"', "9" * 5_000), "trial.steady_ms: Infinity is not of type int"),
         (changed(trial_version=10**9), "trial_version: 1000000000"),
     ],
 )
@@ -151,7 +158,7 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "changed_to", "reason"),
+    ("old", "new", "reason"),
     [
         (
             '"records": 2',
@@ -166,11 +173,11 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
     ],
     ids=["partition", "isolation"],
 )
-def test_a_requirements_trial_that_cannot_run_is_rejected(tmp_path, found, changed_to, reason):
+def test_a_requirements_trial_that_cannot_run_is_rejected(tmp_path, old, new, reason):
     text = json.dumps(json.loads(document(OF_REQUIREMENT, {})))
-    assert found in text
+    assert old in text
     with pytest.raises(NotATrialError, match=reason):
-        loaded(tmp_path, text.replace(found, changed_to))
+        loaded(tmp_path, text.replace(old, new))
 
 
 def test_a_file_that_does_not_exist_is_rejected(tmp_path):
@@ -179,7 +186,7 @@ def test_a_file_that_does_not_exist_is_rejected(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("trial", "place"),
+    ("fields", "reason"),
     [
         ({"healed_ms": 10**12}, "trial.healed_ms"),
         ({"steady_ms": -1}, "trial.steady_ms"),
@@ -230,8 +237,8 @@ def test_a_file_that_does_not_exist_is_rejected(tmp_path):
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
     ],
 )
-def test_values_that_no_run_can_use_are_rejected_in_one_line(tmp_path, trial, place):
+def test_values_that_no_run_can_use_are_rejected_in_one_line(tmp_path, fields, reason):
     with pytest.raises(NotATrialError) as rejected:
-        loaded(tmp_path, of(**trial))
-    assert place in str(rejected.value)
+        loaded(tmp_path, document_of(**fields))
+    assert reason in str(rejected.value)
     assert "\n" not in str(rejected.value)

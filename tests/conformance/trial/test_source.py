@@ -1,4 +1,4 @@
-"""A printed trial is the trial's Python source, in short lines."""
+"""Python source of a trial: its value is the trial, and its lines are short."""
 
 from chaos.simulation.seeds import trial_of_seed
 from conformance.trial.source import imports_of, printed

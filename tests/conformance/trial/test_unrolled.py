@@ -1,4 +1,4 @@
-"""Workloads as clients with steps; other clients are kept."""
+"""Unrolled trials: workloads become clients with steps, and all other clients are kept."""
 
 from conformance.trial.phased_clients import OneShotProducer, SendRecords
 from conformance.trial.trial import Trial

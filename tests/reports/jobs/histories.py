@@ -1,15 +1,15 @@
-"""Small random histories for the jobs: spread over seconds, with groups and reads of replicas."""
+"""Small random histories for the tables of a report: they last many seconds, and have groups and reads of replicas."""
 
 import random
 
 from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history, well_formed
 
 TICK_NS = 97_000_003
-"""Factor of all times. It spreads operations over many seconds, and latencies over many buckets."""
+"""Factor of all generated times. With it, a history lasts many seconds, and its latencies fall into many buckets."""
 
 
 def strange(seed):
-    """Generate a history that satisfies only the rules of the format."""
+    """Generate a history that is valid in format, although no broker may be able to produce it."""
     rng = random.Random(seed)
     tables = well_formed(arbitrary_history(rng))
     tables.run["run_id"] = f"strange-{seed}"

@@ -1,4 +1,8 @@
-"""Oracle for the jobs of the report: each table computed by loops over rows."""
+"""Oracle for the tables of a report.
+
+Each function in `TABLES` computes the table of its name from the rows of one history, by loops. Times are in
+nanoseconds since the first operation, state or assignment of the history.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -8,7 +12,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
 
 class History:
-    """The rows of a history, with optional values filled in as in the report."""
+    """Rows of a history, with relative times. Topic ids and positions that the history lacks are filled in."""
 
     def __init__(self, rows):
         starts = [row["invoke_ns"] for row in rows["operations"]] + [row["asked_ns"] for row in rows["states"]]
@@ -30,12 +34,15 @@ class History:
         self.faults = [self.since(row, "inject_ns", "heal_ns") for row in rows["faults"]]
 
     def since(self, row, *names):
+        """Return the row with the times in these columns relative to `origin`."""
         return {**row, **{name: row[name] if row[name] is None else row[name] - self.origin for name in names}}
 
     def known(self, row):
+        """Return the row with a topic id, if exactly one id of its topic is known."""
         return {**row, "topic_id": row["topic_id"] or self.ids.get(row["topic"], "")}
 
     def derived(self):
+        """Return the positions of a history that has none: one for each read of a partition that returned records."""
         reads = defaultdict(list)
         for row in self.records:
             if row["direction"] == "read" and row["offset"] is not None:
@@ -49,7 +56,7 @@ class History:
         ]
 
     def faults_at(self, moment, until=None):
-        """Return the label of the faults in force at a moment, or at any time in [moment, until)."""
+        """Return the kinds of faults in force at `moment`, or at any time in [moment, until), as one label."""
         kinds = set()
         for fault in self.faults:
             begin, end = max(fault["inject_ns"], 0), self.end + 1 if fault["heal_ns"] is None else fault["heal_ns"]
@@ -59,18 +66,22 @@ class History:
         return "+".join(sorted(kinds)) or "none"
 
     def by_clients(self, row):
+        """Whether a client read the row. `read_replica` reads the log of a replica directly."""
         return self.of[row["op_id"]]["f"] != "read_replica"
 
 
 def place(row):
+    """Return the topic partition of a row."""
     return row["topic"], row["topic_id"], row["partition"]
 
 
 def named_place(key):
+    """Return the columns of a topic partition."""
     return dict(zip(("topic", "topic_id", "partition"), key, strict=True))
 
 
 def ended(operation):
+    """Return the completion time of an operation, or its invocation time if it did not complete."""
     return operation["invoke_ns"] if operation["complete_ns"] is None else operation["complete_ns"]
 
 
@@ -169,8 +180,8 @@ def errors(history):
             found[o["f"], o["error"], o["outcome"], history.faults_at(o["invoke_ns"])].append(o["invoke_ns"])
     return [
         dict(zip(("f", "error", "outcome", "faults"), key, strict=True))
-        | {"operations": len(at), "first_ns": min(at), "last_ns": max(at)}
-        for key, at in found.items()
+        | {"operations": len(times), "first_ns": min(times), "last_ns": max(times)}
+        for key, times in found.items()
     ]
 
 
@@ -192,12 +203,12 @@ def partition_load(history):
     for key in {place(row) for row in history.records}:
         own = [row for row in history.records if place(row) == key]
         sent = sum(row["direction"] == "send" for row in own)
-        of_topic = sum(row["direction"] == "send" and place(row)[:2] == key[:2] for row in history.records)
+        sent_to_topic = sum(row["direction"] == "send" and place(row)[:2] == key[:2] for row in history.records)
         offsets = [row["offset"] for row in own if row["offset"] is not None]
         rows.append(
             named_place(key)
-            | {"sent": sent, "share_ppm": sent * 1_000_000 // of_topic if of_topic else 0, "returned": len(own) - sent}
-            | {"highest_offset": max(offsets, default=None)}
+            | {"sent": sent, "share_ppm": sent * 1_000_000 // sent_to_topic if sent_to_topic else 0}
+            | {"returned": len(own) - sent, "highest_offset": max(offsets, default=None)}
         )
     return rows
 
@@ -291,7 +302,7 @@ def keys(history):
 
 
 def sends(history):
-    """Yield each send of a value: its row, operation and result (`_fate`), and the offsets of reads of the value."""
+    """Yield the row, the operation and the fate of each sent value, and the offsets at which clients read the value."""
     reads = defaultdict(list)
     for row in filter(history.by_clients, history.records):
         if row["direction"] == "read" and row["value"] is not None:
@@ -307,6 +318,10 @@ def sends(history):
 
 
 def _fate(operation, commits):
+    """Return the fate of a send: acknowledged, failed, unknown or aborted.
+
+    :param commits: outcomes of the commits of its transaction.
+    """
     if operation["outcome"] != "ok":
         return {"fail": "failed", "info": "unknown"}[operation["outcome"]]
     if operation["txn_seq"] is None or "ok" in commits:
@@ -325,10 +340,10 @@ def delivery(history):
         if fate == "unknown" and offsets:
             counts["turned_up"] += 1
         if fate == "acknowledged":
-            over = row["offset"] is not None and any(
+            is_passed = row["offset"] is not None and any(
                 place(p) == place(row) and p["before"] <= row["offset"] < p["after"] for p in passed
             )
-            counts["read" if offsets else "lost" if over else "unread"] += 1
+            counts["read" if offsets else "lost" if is_passed else "unread"] += 1
     return [{"faults": kinds, "acks": acks, **counts} for (kinds, acks), counts in found.items()]
 
 
@@ -343,11 +358,11 @@ def producers(history):
         counts["acknowledged"] += fate == "acknowledged"
         counts["read"] += bool(offsets)
         counts["duplicated"] += len(set(known)) > 1
-        at = min(known, default=row["offset"])
-        if at is not None:
+        offset = min(known, default=row["offset"])
+        if offset is not None:
             before = furthest.get((o["process"], place(row)))
-            counts["out_of_order"] += before is not None and at < before
-            furthest[o["process"], place(row)] = at if before is None else max(at, before)
+            counts["out_of_order"] += before is not None and offset < before
+            furthest[o["process"], place(row)] = offset if before is None else max(offset, before)
     return [{"process": process, "idempotent": idempotent, **counts} for (process, idempotent), counts in found.items()]
 
 

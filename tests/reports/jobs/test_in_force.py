@@ -1,4 +1,4 @@
-"""Periods in which faults are in force, compared with the faults at every moment; periods cut into time slots."""
+"""Periods of faults: compared with the faults in force at every moment, and cut into time slots."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Inputs of a report: foreign types, unfinished runs, runs that are still written, and rejected runs."""
+"""Inputs of a report: foreign column types, unfinished runs, the order of runs, and rejected runs."""
 
 import os
 
@@ -37,7 +37,7 @@ def tables_of(run_dir, scratch):
 
 def test_foreign_types_give_the_same_tables(tmp_path):
     ours = some_run().write(tmp_path / "ours")
-    theirs = some_run().write(tmp_path / "theirs") / "history"
+    theirs = some_run().write(tmp_path / "theirs")
 
     def foreign(table):
         names = [*reversed(table.column_names), "more"]
@@ -49,9 +49,9 @@ def test_foreign_types_give_the_same_tables(tmp_path):
                 columns[name] = column.cast(pa.int64())
         return pa.table({name: columns[name] for name in names})
 
-    for path in theirs.glob("*.parquet"):
+    for path in (theirs / "history").glob("*.parquet"):
         rewrite(path, foreign)
-    assert tables_of(theirs.parent, tmp_path / "2") == tables_of(ours, tmp_path / "1")
+    assert tables_of(theirs, tmp_path / "2") == tables_of(ours, tmp_path / "1")
 
 
 def test_minus_one_is_null(tmp_path):
@@ -87,7 +87,7 @@ def test_open_operations_of_the_journal_count(tmp_path):
 
 
 def test_run_that_is_being_written_is_read_as_a_snapshot(tmp_path, monkeypatch):
-    """The writer ends while files are linked: the links are incomplete, so the run is read again."""
+    """A file disappears before it is linked, as when the writer closes the run. All files are then linked again."""
     run_dir, link, seen = unfinished(tmp_path), os.link, []
 
     def ending(source, target):
@@ -125,20 +125,20 @@ def test_two_runs_with_the_same_id_are_rejected(tmp_path):
         open_runs(dict.fromkeys(dirs, ""), tmp_path / "scratch")
 
 
-@pytest.mark.parametrize("what", ["cut short", "a column less", "a foreign type", "no operations"])
-def test_broken_history_is_reported_in_one_line(tmp_path, what):
+@pytest.mark.parametrize("damage", ["truncated file", "missing column", "foreign type", "no operations"])
+def test_broken_history_is_reported_in_one_line(tmp_path, damage):
     run_dir = some_run().write(tmp_path / "run")
     path = run_dir / "history" / "records.parquet"
-    wanted = "records.parquet"
-    if what == "cut short":
+    message = "records.parquet"
+    if damage == "truncated file":
         path.write_bytes(path.read_bytes()[:-20])
-    elif what == "a column less":
+    elif damage == "missing column":
         rewrite(path, lambda table: table.drop_columns("intact"))
-    elif what == "a foreign type":
+    elif damage == "foreign type":
         rewrite(path, lambda table: table.set_column(0, "op_id", pa.array(["x"] * table.num_rows)))
     else:
         (run_dir / "history" / "operations.parquet").unlink()
-        wanted = "nothing to report"
-    with pytest.raises(HistoryError, match=wanted) as raised:
+        message = "nothing to report"
+    with pytest.raises(HistoryError, match=message) as raised:
         open_runs({run_dir: ""}, tmp_path / "scratch")
     assert "\n" not in str(raised.value)

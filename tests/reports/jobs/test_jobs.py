@@ -30,6 +30,7 @@ def computed(run_dirs, scratch, engine=None):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
+    """Return the generated histories by run id, and the tables that DuckDB computes from all of them."""
     folder = tmp_path_factory.mktemp("many")
     tables = {f"strange-{seed}": strange(seed) for seed in SEEDS}
     dirs = [made.write(folder / name, files=1 + number % 2) for number, (name, made) in enumerate(tables.items())]

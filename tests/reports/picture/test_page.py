@@ -1,4 +1,4 @@
-"""Page of a violation: one small self-contained file, which a real browser shows."""
+"""Page of a violation: small, self-contained, and safe for hostile text. Chromium shows it and handles its keys."""
 
 import re
 import shutil
@@ -169,39 +169,40 @@ def colours_of(png):
 
     data = png.read_bytes()
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-    depth, kind, interlaced = data[24], data[25], data[28]
+    depth, colour_type, interlaced = data[24], data[25], data[28]
     assert (depth, interlaced) == (8, 0)
-    size = {2: 3, 6: 4}[kind]
-    packed, place = b"", 8
-    while place < len(data):
-        length = int.from_bytes(data[place : place + 4], "big")
-        if data[place + 4 : place + 8] == b"IDAT":
-            packed += data[place + 8 : place + 8 + length]
-        place += length + 12
+    pixel_bytes = {2: 3, 6: 4}[colour_type]
+    packed, position = b"", 8
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        if data[position + 4 : position + 8] == b"IDAT":
+            packed += data[position + 8 : position + 8 + length]
+        position += length + 12
     raw = zlib.decompress(packed)
-    stride = width * size
-    before = bytearray(stride)
+    stride = width * pixel_bytes
+    previous = bytearray(stride)
     counts = Counter()
     for row in range(height):
         begin = row * (stride + 1)
-        filtered, line = raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride])
-        _unfilter(filtered, line, before, size)
-        counts.update(zip(line[0::size], line[1::size], line[2::size], strict=True))
-        before = line
+        filter_type, line = raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride])
+        _unfilter(filter_type, line, previous, pixel_bytes)
+        counts.update(zip(line[0::pixel_bytes], line[1::pixel_bytes], line[2::pixel_bytes], strict=True))
+        previous = line
     return counts
 
 
-def _unfilter(kind, line, before, size):
-    for place in range(len(line)):
-        left = line[place - size] if place >= size else 0
-        above, corner = before[place], before[place - size] if place >= size else 0
-        if kind == 1:
-            line[place] = (line[place] + left) & 255
-        elif kind == 2:
-            line[place] = (line[place] + above) & 255
-        elif kind == 3:
-            line[place] = (line[place] + (left + above) // 2) & 255
-        elif kind == 4:
+def _unfilter(filter_type, line, previous, pixel_bytes):
+    """Restore the bytes of a scan line in place. `previous` is the restored line above it."""
+    for index in range(len(line)):
+        left = line[index - pixel_bytes] if index >= pixel_bytes else 0
+        above, corner = previous[index], previous[index - pixel_bytes] if index >= pixel_bytes else 0
+        if filter_type == 1:
+            line[index] = (line[index] + left) & 255
+        elif filter_type == 2:
+            line[index] = (line[index] + above) & 255
+        elif filter_type == 3:
+            line[index] = (line[index] + (left + above) // 2) & 255
+        elif filter_type == 4:
             guess = left + above - corner
             nearest = min((left, above, corner), key=lambda value: abs(guess - value))
-            line[place] = (line[place] + nearest) & 255
+            line[index] = (line[index] + nearest) & 255

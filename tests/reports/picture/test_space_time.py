@@ -1,4 +1,4 @@
-"""Space-time diagrams: earlier events are above later ones, and the page is self-contained."""
+"""Space-time diagrams: earlier events are above later events, and the page is self-contained."""
 
 import re
 from itertools import pairwise
@@ -16,15 +16,16 @@ LANES = ("client 1", "node 1", "node 2")
 def diagrams(draw):
     count = draw(st.integers(1, 30))
     times = sorted(draw(st.lists(st.integers(0, 100_000), min_size=count, max_size=count)))
-    places, lanes = st.integers(0, count - 1), st.sampled_from(LANES)
+    indexes, lanes = st.integers(0, count - 1), st.sampled_from(LANES)
 
-    def later(place):
-        return draw(st.none() | st.integers(place, count - 1))
+    def at_or_after(index):
+        """Return the index of a later moment or of the same one, or None."""
+        return draw(st.none() | st.integers(index, count - 1))
 
     def stretches(lane):
-        return tuple(Stretch(lane, place, later(place), "fault") for place in draw(st.lists(places, max_size=4)))
+        return tuple(Stretch(lane, index, at_or_after(index), "fault") for index in draw(st.lists(indexes, max_size=4)))
 
-    sent = draw(st.lists(places, max_size=20))
+    sent = draw(st.lists(indexes, max_size=20))
     return SpaceTime(
         title="t",
         statement="s",
@@ -32,9 +33,9 @@ def diagrams(draw):
         lanes=LANES,
         moments=tuple(Moment(at_ms, draw(st.sampled_from((0, 0, 7)))) for at_ms in times),
         messages=tuple(
-            Message(draw(lanes), draw(lanes), place, later(place), "Fetch", draw(st.booleans())) for place in sent
+            Message(draw(lanes), draw(lanes), index, at_or_after(index), "Fetch", draw(st.booleans())) for index in sent
         ),
-        marks=tuple(Mark(draw(lanes), draw(places), "x" * 300, kind) for kind in MarkKind),
+        marks=tuple(Mark(draw(lanes), draw(indexes), "x" * 300, kind) for kind in MarkKind),
         faults=stretches(None),
         downs=stretches("node 1"),
     )
@@ -46,8 +47,8 @@ def test_time_runs_downwards_and_everything_is_inside(diagram):
     for arrow in plane.arrows:
         assert plane.head <= arrow.y1 <= arrow.y2 <= plane.height
         assert plane.left <= min(arrow.x1, arrow.x2) <= max(arrow.x1, arrow.x2) <= plane.width
-    by_place = {arrow.message.sent_at: arrow.y1 for arrow in plane.arrows}
-    for (one, above), (other, below) in pairwise(sorted(by_place.items())):
+    y_by_moment = {arrow.message.sent_at: arrow.y1 for arrow in plane.arrows}
+    for (one, above), (other, below) in pairwise(sorted(y_by_moment.items())):
         assert one < other
         assert above < below
     for bar in (*plane.faults, *plane.downs):

@@ -1,4 +1,7 @@
-"""Spark's servers from the pip package, on loopback. A guard ends each server when this process ends."""
+"""Spark servers of the pip package on loopback: standalone clusters, and servers of Spark Connect.
+
+A guard process ends each server when this process ends.
+"""
 
 import contextlib
 import re
@@ -35,19 +38,19 @@ START_TIMEOUT_S = 60
 
 
 @contextmanager
-def standalone(folder, workers=2):
-    """Yield the URL of a master, and its workers with one core each."""
+def standalone(folder, worker_count=2):
+    """Yield the URL of a master, and the processes of its workers. Each worker has one core."""
     with ExitStack() as stack:
         master = _started(stack, folder, "master", "org.apache.spark.deploy.master.Master", *_listening())
         url = _logged(master, r"Starting Spark master at (spark://\S+)")
-        started = []
-        for number in range(workers):
+        workers = []
+        for number in range(worker_count):
             options = ["--cores", "1", "--memory", "640m", "--work-dir", str(folder / f"work-{number}")]
             name = "org.apache.spark.deploy.worker.Worker"
-            started.append(_started(stack, folder, f"worker-{number}", name, *_listening(), *options, url))
-        for worker in started:
+            workers.append(_started(stack, folder, f"worker-{number}", name, *_listening(), *options, url))
+        for worker in workers:
             _logged(worker, r"Successfully registered with master")
-        yield url, started
+        yield url, workers
 
 
 @contextmanager
@@ -107,7 +110,7 @@ def _started(stack, folder, name, java_class, *arguments):
 
 
 def _logged(process, pattern):
-    """Return the text that a pattern captures in the log, as soon as a line matches."""
+    """Wait until the log of a process matches a pattern. Return the text of its group, or the match if it has none."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.running:
         found = re.search(pattern, process.log.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""Judgements on a standalone cluster that loses an executor, and on Spark Connect: equal to the local ones."""
+"""Judgements on a standalone cluster that loses an executor, and on Spark Connect: equal to those of `judge`."""
 
 import json
 import os
@@ -32,9 +32,9 @@ pytestmark = [
 def cluster(tmp_path_factory):
     with standalone(tmp_path_factory.mktemp("standalone")) as (url, workers):
         yield url, workers
-        own = [process for worker in workers for process in executors_of(worker)]
-    psutil.wait_procs(own, timeout=10)
-    assert not [process for process in own if process.is_running()], "a worker's executors end with it"
+        executors = [process for worker in workers for process in executors_of(worker)]
+    psutil.wait_procs(executors, timeout=10)
+    assert not [process for process in executors if process.is_running()], "an executor runs without its worker"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,7 @@ def run(tmp_path_factory):
 
 
 def _where_our_code_is(batches):
+    """Yield the path from which the executor imports the package `reports`, once for each row."""
     import pyarrow as pa
 
     import reports
@@ -54,7 +55,7 @@ def _where_our_code_is(batches):
 
 
 def _kill_an_executor_at_work(spark, workers, killed):
-    """SIGKILL the first executor that is seen while a stage is active."""
+    """SIGKILL an executor of the first worker as soon as a stage is active, and add its pid to `killed`."""
     tracker = spark.sparkContext.statusTracker()
     deadline = time.monotonic() + 60
     while not killed and time.monotonic() < deadline:

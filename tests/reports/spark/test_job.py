@@ -1,4 +1,4 @@
-"""The program for spark-submit: its exit codes are those of `kafkatrial check`."""
+"""Program for spark-submit: its errors have the exit codes of `kafkatrial check`."""
 
 from contextlib import nullcontext
 

@@ -1,4 +1,4 @@
-"""Engine of the report on Spark: it changes a setting of a session that already runs, and restores it."""
+"""Spark engine of the report: it changes a setting of the session, and restores the setting when it is closed."""
 
 import contextlib
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class Settings:
-    """Settings of a running session (`RuntimeConfig`)."""
+    """Fake of `RuntimeConfig`, the settings of a running session."""
 
     def __init__(self, **values):
         self.values = values
@@ -28,7 +28,7 @@ class Settings:
 
 @pytest.fixture
 def engine_on(monkeypatch):
-    """Return a function that returns an engine on a session with these settings."""
+    """Return a function that makes the engine for a session with the given settings."""
     monkeypatch.setattr(jobs, "watching", lambda *_: contextlib.nullcontext())
 
     def engine_on(settings):

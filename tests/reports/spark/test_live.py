@@ -1,4 +1,4 @@
-"""Live views of a running run: the last one equals the judgement of the run, also after a kill."""
+"""Live view of a run: its last progress has the judgement of the run, even if an earlier live view was killed."""
 
 import os
 import random
@@ -89,11 +89,11 @@ def test_killed_live_run_continues_from_its_checkpoint_and_counts_nothing_twice(
         recorder = Recorder(writer)
         produce(recorder, range(300))
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
-            seen = any(line.startswith("300 operations") for line in child.stdout)
+            has_counted_300 = any(line.startswith("300 operations") for line in child.stdout)
             produce(recorder, range(300, 600))
-            time.sleep(1.0)  # so that some rows are copied, and perhaps counted
+            time.sleep(1.0)  # in this time, some of the new rows are copied, and perhaps counted
             os.killpg(child.pid, signal.SIGKILL)
-        assert seen
+        assert has_counted_300
         produce(recorder, range(600, 700))
     reported: list[LiveProgress] = []
     with LiveRun(run, lambda: nullcontext(spark), reported.append, 0.3):

@@ -1,4 +1,4 @@
-"""Progress of Spark as one line."""
+"""Progress of Spark: its line, and the tasks of the stages of a step."""
 
 import pytest
 

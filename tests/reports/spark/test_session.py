@@ -1,4 +1,4 @@
-"""Spark sessions: an error at the start is one line, and output goes to the given log."""
+"""Spark sessions: errors in one line, the class archive of the JVM, settings, and the log for the output of Spark."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ esac
 
 
 def output_of(program, environment):
-    """Run a program in a new process; return its output, with the error if the session cannot start."""
+    """Run a program in a new process and return its output. If the session cannot start, the output is the error."""
     source = f"""
         from pathlib import Path
         from reports.spark.errors import EngineFailedError, EngineUnavailableError
@@ -42,7 +42,7 @@ def output_of(program, environment):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "", "no output of Spark reaches the terminal"
+    assert done.stderr == "", "output of Spark reached the terminal"
     return done.stdout
 
 
@@ -60,7 +60,7 @@ def test_class_archive_is_used_if_it_exists_and_belongs_to_this_java(tmp_path, m
     path = spark_archive().path
     assert archive_options() == []
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"put there by something else")
+    path.write_bytes(b"written by another program")
     assert archive_options() == []
     draft = tmp_path / "draft"
     draft.touch()

@@ -1,4 +1,4 @@
-"""History topic of Apache Kafka: written during a run, and read back by Spark with the same rows."""
+"""History topic in Apache Kafka: a run writes its history to the topic, and Spark reads the same rows back."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def spark():
 
 
 def work(recorder, count, lost=None):
-    """Produce values and read them back, except a lost one."""
+    """Record `count` produces of one value each, and a poll that returns all values except `lost`."""
     for number in range(count):
         op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0, acks=-1)
         recorder.complete(op, "ok", base_offset=number)
@@ -105,7 +105,7 @@ def test_missing_messages_duplicate_names_and_foreign_messages_are_each_reported
         ),
         "twins": ([run_message(RunInfo("r", seed=seed), 0).encoded() for seed in (1, 2)], "two runs named r"),
         "foreign": ([b"hello"], "not a history of kafkatrial"),
-        "nameless": (
+        "no-run-message": (
             [run_message(RunInfo("q"), 0).encoded(), *values],
             "messages of run r are missing in the topic: 1",
         ),
