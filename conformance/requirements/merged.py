@@ -120,7 +120,7 @@ _ROWS: Final = (
         (sources.KIP_709,),
         (
             *_COMMITS,
-            Merged(tuple(OffsetFetch(group) for group in (*_GROUPS[::-1], "trial-none"))),
+            Merged(tuple(OffsetFetch(group) for group in _GROUPS[::-1])),
             Merged(tuple(OffsetFetch(group, partition=index) for group in _GROUPS for index in range(2))),
             Merged(tuple(OffsetFetch(group, version=_BY_NAME) for group in _GROUPS)),
             Merged(tuple(OffsetFetch(_GROUPS[0], partition=index, version=7) for index in (1, 0))),
@@ -180,7 +180,7 @@ _ROWS: Final = (
             *_COMMITS,
             *(JoinGroup(group=_GROUPS[0]), JoinGroup(0, group=_GROUPS[0]), SyncGroup(0, group=_GROUPS[0])),
             Merged((*map(DeleteGroup, _GROUPS[:5]), DeleteGroup("trial-none"))),
-            *map(OffsetFetch, _GROUPS),
+            *map(OffsetFetch, (_GROUPS[0], _GROUPS[5])),
         ),
         {OffsetFetch: "error committed_offset"},
     ),

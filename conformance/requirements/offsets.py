@@ -59,6 +59,17 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
+        id="offsets/ends-have-no-timestamp",
+        level=Level.SHOULD,
+        text="ListOffsets for -2 (earliest) and -1 (latest) returns timestamp -1.",
+        sources=(sources.KIP_79, sources.PROTOCOL),
+        check=sequential(
+            script(CreateTopic(), many(_WRITES), many(_LIST_ENDS), ListOffsets(EARLIEST), ListOffsets(LATEST)),
+            judges("error", "timestamp", of=ListOffsets),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
         id="offsets/by-timestamp-is-the-first-not-earlier",
         level=Level.MUST,
         text="ListOffsets by timestamp returns the offset and timestamp of the first record, by offset, whose "

@@ -24,6 +24,8 @@ from conformance.sequential.steps import (
     InitProducerId,
     ListOffsets,
     Metadata,
+    OffsetCommit,
+    OffsetFetch,
     Produce,
     RawRequest,
     Record,
@@ -66,7 +68,10 @@ _CLIENT_REQUESTS: Final = (
     Produce((Batch((Record(b"a"),)),)),
     Fetch(),
     ListOffsets(),
+    OffsetCommit(1),
+    OffsetFetch(),
     DescribeConfigs(("retention.ms",)),
+    RawRequest(ApiKey.FIND_COORDINATOR, {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)}, ()),
     RawRequest(
         ApiKey.API_VERSIONS,
         {"client_software_name": "kafkatrial", "client_software_version": "1"},
@@ -75,6 +80,8 @@ _CLIENT_REQUESTS: Final = (
     RawRequest(ApiKey.CREATE_TOPICS, {"topics": (), "validate_only": True}, ()),
 )
 """Requests of a client without a quota. The cluster may have a default quota, and throttle it nevertheless."""
+_REPETITIONS: Final = 12
+"""Number of times that each request is sent, because a broker may return a throttle time in some responses only."""
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -158,7 +165,7 @@ REQUIREMENTS: Final = (
         "time has passed.",
         sources=(sources.KIP_219,),
         check=sequential(
-            script(CreateTopic(), *(AsClient("trial-other", step) for step in _CLIENT_REQUESTS)),
+            script(CreateTopic(), *(AsClient("trial-other", step) for step in _CLIENT_REQUESTS * _REPETITIONS)),
             Judges({type(step): frozenset({"muted"}) for step in _CLIENT_REQUESTS}),
         ),
         needs=frozenset({Capability.TOPIC_ADMIN}),

@@ -502,16 +502,16 @@ def _fails_when_old(key: ApiKey) -> Planted:
     return Planted(tamper)
 
 
-def every_second_response(name: str, path: str, change: Callable[[Any], Any]) -> Tampering:
-    """Return a tampering that changes the value at a path in every second response of an API.
+def every_nth_response(n: int, name: str, path: str, change: Callable[[Any], Any]) -> Tampering:
+    """Return a tampering that changes the value at a path in every nth response of an API.
 
     A response whose version lacks the path stays as it is.
     """
-    counts = itertools.count()
+    counts = itertools.count(1)
 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
-        if api(request) == name and next(counts) % 2:
+        if api(request) == name and next(counts) % n == 0:
             with suppress(AttributeError):
                 return altered(response, path, change)
         return response
@@ -650,7 +650,7 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
     **{
-        _of_consistency(key): Planted(every_second_response(api_name(key), *_VARIED[key]))
+        _of_consistency(key): Planted(every_nth_response(2, api_name(key), *_VARIED[key]))
         for key in _READ_ONLY
         if key in BROKER_APIS
     },
@@ -706,6 +706,7 @@ TAMPERINGS: dict[str, Planted] = {
     "idempotence/incomplete-producer-id-is-rejected": Planted(suppressed_errors("InitProducerId")),
     "idempotence/producer-ids-are-unique": Planted(altered_responses("InitProducerId", same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
+    "offsets/ends-have-no-timestamp": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/by-timestamp-is-the-first-not-earlier": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/max-timestamp-is-the-newest-record": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/untiered-log-is-local": Planted(_plus_one("ListOffsets", "offset")),

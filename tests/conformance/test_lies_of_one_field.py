@@ -28,7 +28,7 @@ from tests.conformance.tampering_proxy import (
 )
 from tests.conformance.tamperings import (
     described_as,
-    every_second_response,
+    every_nth_response,
     hundred_bytes_more,
     max_timestamp_one_more,
     of_several,
@@ -199,6 +199,10 @@ def _rejects_a_missing_topic(request: Any, forward: Any) -> Any:
         return altered(topic, "partitions", lambda part: replace(part, error_code=error)) if is_missing else topic
 
     return altered(response, "topics", change)
+
+
+def _first_epoch(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(batch, producer_epoch=min(batch.producer_epoch, 0)) for batch in batches]
 
 
 def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
@@ -618,6 +622,12 @@ LIES = {
         whole("ListOffsets", throttle_time=dt.timedelta(seconds=5)),
         "ListOffsets: muted was too short (5000 ms of throttle time, next response after ",
     ),
+    "throttle time of every tenth fetch": Lie(
+        "quotas/throttled-connection-is-muted",
+        every_nth_response(10, "Fetch", "throttle_time", lambda _: dt.timedelta(minutes=1)),
+        "Fetch: muted was too short (60000 ms of throttle time, next response after ",
+    ),
+    "producer epoch": Lie("idempotence/batches-keep-their-producer", records_altered(_first_epoch), "producers"),
     "topic id": Lie(
         "metadata/topic-id-names-one-creation",
         altered_responses("CreateTopics", same_topic_id),
@@ -678,7 +688,7 @@ LIES = {
     ),
     "rack in every second response": Lie(
         "consistency/describe-cluster",
-        every_second_response("DescribeCluster", "brokers.rack", lambda _: "r1"),
+        every_nth_response(2, "DescribeCluster", "brokers.rack", lambda _: "r1"),
         "brokers[1].rack was ",
     ),
 }
