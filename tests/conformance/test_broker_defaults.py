@@ -153,7 +153,7 @@ def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
 @pytest.mark.parametrize("nodes", [3, 5])
 @pytest.mark.parametrize("elr", [True, False])
 def test_killed_nodes_of_apache_kafka_with_and_without_elr(elr, nodes, tmp_path):
-    """Without ELR, the last member of the ISR may lead again after it lost records. No requirement excludes this."""
+    """Only without ELR may the last member of the ISR lead again after losing records. No requirement excludes this."""
     mesh = None if find_toxiproxy() else False
     assert_silent(judged("apache-kafka:4.3.1", {}, RECOVERY, tmp_path, nodes, elr=elr, mesh=mesh))
 

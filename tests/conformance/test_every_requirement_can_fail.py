@@ -74,9 +74,7 @@ def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requi
     """The mesh alters only addresses and the range of versions, and forwards invalid bytes. It hides no violation."""
     monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker checks its logs without an initial delay
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(
-        bootstrap, "await_ready", lambda *_: None
-    )  # a tampering may keep the cluster from becoming ready
+    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # the tampered cluster may never be ready
     planted = TAMPERINGS[requirement.id]
     with (
         TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy,

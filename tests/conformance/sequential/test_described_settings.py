@@ -1,4 +1,4 @@
-"""Comparison of described settings with the broker: its address, log directories, id, and creation of topics.
+"""Comparison of described settings with the broker: address, log directories, id, creation and deletion of topics.
 
 The same address, directory or id may be written in several ways.
 """
