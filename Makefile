@@ -1,4 +1,4 @@
-# Everything lives in .venv, made from requirements.lock (hashes, no index URL). Each target does all its own set-up.
+# Everything is installed in .venv from requirements.lock (hashes, no index URL), before the first target that needs it.
 PYTHON ?= python3
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 BIN := .venv/bin
@@ -11,12 +11,12 @@ PACKAGES := kafkatrial chaos conformance fixtures reports linearizability refere
 trial: .venv/.synced    ## run the conformance suite on the reference broker, and on Apache Kafka too with KAFKA=4.3.1
 	@$(BIN)/python make.py trial $(if $(KAFKA),--kafka $(KAFKA))
 
-install: .venv/.synced  ## only install
+install: .venv/.synced  ## only install everything in .venv
 
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
-nightly: .venv/.synced  ## what takes hours: whole samples, hundreds of thousands of histories, two hours of fuzzing, an hour of chaos
+nightly: .venv/.synced  ## hours: every part of the sampled tests, hundreds of thousands of histories, two hours of fuzzing, an hour of chaos
 	@$(BIN)/pytest -m "nightly or sampled" -o faulthandler_timeout=0
 	@$(BIN)/pytest -m chaos --target=reference --target=apache-kafka:4.3.1
 	@$(BIN)/kafkatrial nightly --minutes 60
@@ -43,5 +43,5 @@ clean:
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q $(PACKAGES)    # as pip does for a wheel: a run starts many processes
+	@$(BIN)/python -m compileall -q $(PACKAGES)    # as pip does for a wheel, because a run starts many processes
 	@touch $@

@@ -35,7 +35,7 @@ OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() 
 """The other versions of Apache Kafka. A test starts each of them."""
 KFAKE = "docs/examples/kfake"
 CI_FINDING = "power-cut"
-"""The finding that CI shows. The others, and generated rounds, are part of `make nightly`."""
+"""Part of the names of the findings that CI reproduces. `make nightly` reproduces all, and runs generated rounds."""
 IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
 """One process more than there are cores, because about half of the tests wait for clusters.
 
@@ -43,10 +43,10 @@ The tests of a file run in the same process, so that the clusters of the file ar
 """
 SLOWEST = "--durations=30"
 SAMPLE = "--sample"
-"""Of tests that take long in total, run a part that changes daily; `make nightly` runs all."""
+"""Run one part of the tests marked `sampled`. The part changes daily; `make nightly` runs all of them."""
 FAILED = Path(".pytest_cache/make/v/cache/lastfailed")
 CACHE = f"--override-ini=cache_dir={FAILED.parents[2]}"
-"""A cache for the tests only, because the suite that runs at the same time uses the default one."""
+"""A separate cache for the tests, because the suite runs at the same time and uses the default cache."""
 TESTS_FAILED = 1
 """pytest's exit code if all tests ran and some failed."""
 REPEATED_MAX = 3
@@ -63,7 +63,10 @@ class Stop(Exception):  # noqa: N818  not always an error
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What this machine can run beyond Python."""
+    """Whether this machine has the tools that are not in `.venv`.
+
+    :ivar kafka: whether there is a Java, with which Apache Kafka and Spark run.
+    """
 
     kafka: bool
     toxiproxy: bool
@@ -204,6 +207,7 @@ def build_kfake(*, needed: bool) -> None:
 
 
 def _missing(error: Exception, skipped: str, *, needed: bool) -> bool:
+    """Print why a tool is missing, and return False."""
     say(f"failed: {error}" if needed else f"skipped: {skipped}: {error}")
     return False
 
@@ -219,9 +223,10 @@ def _progress(text: str, done: int, total: int) -> None:
 
 @contextmanager
 def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
-    """Run commands one after the other while the body runs; then print their output. Raises `Stop` if one failed.
+    """Run commands one after the other while the body runs. After both have ended, print the output of the commands.
 
-    Like the tests, they mostly wait for clusters, so that two cores suffice for both.
+    The commands mostly wait for clusters, as the tests do; therefore two cores suffice for both. Raises `Stop` if a
+    command fails.
     """
     for command in commands:
         say(f"{shlex.join(command)}, beside the next step")
@@ -243,7 +248,7 @@ def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
 
 
 def _run_held_back(commands: Sequence[Sequence[str]], output: TextIO, is_over: Event) -> int:
-    """Run commands up to the first that fails, and none once `is_over` is set; return its exit code, or 0."""
+    """Run commands until one fails or `is_over` is set. Return the exit code of the failed command, or else 0."""
     for command in commands:
         if is_over.is_set():
             break
@@ -259,7 +264,7 @@ def step(*command: str) -> None:
 
 
 def _run(command: Sequence[str], output: TextIO) -> int:
-    """Run a tool with this output; return the exit code of make."""
+    """Run a tool, and write its output to `output`. Return the exit code with which make must end, or 0."""
     say(shlex.join(command), output)
     began = time.monotonic()
     is_held_back = output is not sys.stdout
@@ -276,7 +281,7 @@ def _run(command: Sequence[str], output: TextIO) -> int:
 
 
 def say(line: str, output: TextIO | None = None) -> None:
-    """Print a line of progress before the output of the next command."""
+    """Write a line of progress, and flush it, so that it precedes the output of the next command."""
     output = output or sys.stdout
     output.write(f"make: {line}\n")
     output.flush()

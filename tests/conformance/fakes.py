@@ -1,4 +1,4 @@
-"""Targets and requirements without a broker, for tests of the engine."""
+"""A target without brokers, and requirements with a given check, for tests of the engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ def requirement(
 
 
 def finds(finding: Finding) -> Callable[[CheckContext], Mapping[str, Finding]]:
-    """Return a check with the same finding for each target."""
+    """Return a check that has this finding for each target."""
     return lambda context: {target.name: finding for target in context.targets}
 
 

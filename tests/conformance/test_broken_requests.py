@@ -1,7 +1,7 @@
-"""A request that crashes the broker: `negotiation/broken-requests-are-survived` reports this request alone.
+"""`negotiation/broken-requests-are-survived` shrinks its script to the one request that crashes the broker.
 
-Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`). If the broker does not
-respond, `revive` restarts it, as the conformance engine does.
+Method: a reference broker that ends when it receives DescribeLogDirs (`tests/conformance/fuzz/broken_broker.py`). If
+the broker does not respond, `revive` restarts it, as the conformance engine does.
 """
 
 import pytest

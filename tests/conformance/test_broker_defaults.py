@@ -37,7 +37,7 @@ from tests.conformance.tamperings import TAMPERINGS
 from tests.sampling import part
 from tests.waiting import wait_until
 
-COMBINATIONS: list[Mapping[str, str]] = [
+COMBINATIONS: list[Mapping[str, str]] = [  # properties of a broker
     {"log.message.timestamp.type": "LogAppendTime"},
     {"compression.type": "zstd", "min.insync.replicas": "2"},
     {"log.cleanup.policy": "compact,delete"},
@@ -60,14 +60,15 @@ CONFIGURATIONS = [
     for nodes, elr in ((1, True), (3, False), (5, True), (1, False), (3, True), (5, False))
     for combination in COMBINATIONS
 ]
-"""The combinations on one, three and five nodes, each with and without eligible leader replicas (KIP-966)."""
+"""Each combination on one, three and five nodes, with and without eligible leader replicas (ELR, KIP-966)."""
 SMALL_CONFIGURATIONS = [each for each in CONFIGURATIONS if each[1] < 5]
-"""The configurations that CI has time for: those without five nodes."""
+"""The configurations with fewer than five nodes, from which CI takes its sample."""
 RECOVERY = [
     requirement
     for requirement in map(RequirementRow.requirement, ROWS)
     if Capability.PROCESS_CONTROL in requirement.needs
 ]
+"""Concurrent requirements that kill, pause or restart nodes."""
 ELR = "eligible.leader.replicas.version"
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
@@ -79,7 +80,7 @@ def finalized(client):
 
 
 def set_elr(target, level):
-    """Finalize the level, and wait until every node has it."""
+    """Finalize this level of `eligible.leader.replicas.version`, and wait until every node has it."""
     first = target.nodes[0]
     with RawClient(first.host, first.port) as client:
         if finalized(client) != level:
@@ -97,7 +98,7 @@ def set_elr(target, level):
 
 
 def judged(target, combination, requirements, run_dir, nodes=1, *, elr=None, mesh=False):
-    """Run two scripts for each requirement on a target with other defaults, and return the findings.
+    """Run two scripts for each requirement on a target with these properties, and return the findings.
 
     :param elr: whether the cluster has eligible leader replicas; None for the default of its version.
     """
@@ -143,7 +144,7 @@ def test_a_sample_on_apache_kafka_with_other_defaults(combination, nodes, elr, t
 @pytest.mark.nightly
 @pytest.mark.parametrize(("combination", "nodes", "elr"), part(CONFIGURATIONS, 36), ids=str)
 def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
-    """Half of all configurations each night: one, three and five nodes, each with or without ELR."""
+    """Each night, up to 36 of the configurations; after three nights, all of them have run."""
     assert_silent(judged("apache-kafka:4.3.1", combination, SEQUENTIAL, tmp_path, nodes, elr=elr))
 
 
@@ -152,15 +153,15 @@ def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
 @pytest.mark.parametrize("nodes", [3, 5])
 @pytest.mark.parametrize("elr", [True, False])
 def test_killed_nodes_of_apache_kafka_with_and_without_elr(elr, nodes, tmp_path):
-    """Only without ELR can the last ISR member lead again after it lost records; no requirement is violated by that."""
+    """Only without ELR may the last member of the ISR lead again after losing records. No requirement excludes this."""
     mesh = None if find_toxiproxy() else False
     assert_silent(judged("apache-kafka:4.3.1", {}, RECOVERY, tmp_path, nodes, elr=elr, mesh=mesh))
 
 
 def test_without_pinned_settings_there_is_a_false_violation(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "settings_to_pin", lambda client, node_id: {})
-    needs_no_keys = [each for each in SEQUENTIAL if each.id == "produce/offsets-are-dense"]
-    [finding] = judged("reference", COMBINATIONS[3], needs_no_keys, tmp_path)
+    without_keys = [each for each in SEQUENTIAL if each.id == "produce/offsets-are-dense"]
+    [finding] = judged("reference", COMBINATIONS[3], without_keys, tmp_path)  # a compacted topic rejects the records
     assert finding.verdict == "violation"
 
 

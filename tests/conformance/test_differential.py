@@ -82,15 +82,15 @@ def test_each_cause_is_shrunk_and_counted_over_requirements(broker):
         "cosmetic Fetch leader_epochs",
         "cosmetic Fetch size",
     ]
-    worst = result.in_order()[2]
-    assert worst.cause == Cause(Rank.SEMANTIC, "Fetch", "records")
-    assert worst.requirements == ("area/number-0", "area/number-1")
-    assert worst.scripts == sum(result.compared.values()) == 8
-    assert (worst.after, worst.is_flaky) == ((), False)
-    assert worst.shown.there == "()"
+    lost = result.in_order()[2]
+    assert lost.cause == Cause(Rank.SEMANTIC, "Fetch", "records")
+    assert lost.requirements == ("area/number-0", "area/number-1")
+    assert lost.scripts == sum(result.compared.values()) == 8
+    assert (lost.after, lost.is_flaky) == ((), False)
+    assert lost.shown.there == "()"
     assert (
         "SCRIPT = Script((CreateTopic(), Produce((Batch((Record(None, timestamp_ms=1700000000000),)),)), Fetch()))"
-        in worst.program
+        in lost.program
     )
 
 
@@ -102,7 +102,7 @@ def test_a_target_does_not_differ_from_itself(broker):
 
 
 def test_a_consequence_names_the_difference_before_it(broker):
-    """Records that one step did not append are missing in the fetch of a later step."""
+    """The Produce step appends nothing, and the later Fetch step lacks its records."""
 
     def drops(request, forward):
         return forward(replace(request, topic_data=()) if api(request) == "Produce" else request)
@@ -138,7 +138,7 @@ class GoesDown:
         return getattr(self._proxy, attribute)
 
 
-def test_a_broker_that_goes_down_is_the_cause_of_the_step_that_does_it(broker, monkeypatch):
+def test_a_broker_that_goes_down_is_a_cause_at_the_step_that_ends_it(broker, monkeypatch):
     monkeypatch.setattr("conformance.sequential.timeouts.READY_TIMEOUT_S", 0.2)
     target = GoesDown(broker)
     try:

@@ -288,7 +288,7 @@ def test_later_verdicts_of_a_target_that_stays_down_are_unknown(tmp_path):
 
 
 def test_an_interrupted_run_stops_the_targets_and_is_not_complete(tmp_path):
-    """The interrupt comes while the engine waits for a check, which ends at its next report of progress."""
+    """SIGINT arrives while the engine waits for a check. The check ends when it next reports its progress."""
     target = FakeTarget()
     stopped = threading.Event()
     ended = threading.Event()

@@ -1,7 +1,7 @@
-"""Each requirement holds on a correct broker and is violated behind a tampering proxy.
+"""Each sequential requirement holds on a correct broker, and is violated behind a tampering proxy.
 
-Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`tamperings`). Shrinking
-is cut short, because its result is tested elsewhere.
+Goal: no check is vacuous. Method: the reference broker behind a proxy whose tampering violates the requirement
+(`tamperings.py`). Shrinking has little time, because other tests check its result.
 """
 
 from pathlib import Path
@@ -56,7 +56,7 @@ def target(requirement, request):
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda each: each.id)
 def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
-    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker checks its logs without an initial delay
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
     planted = TAMPERINGS[requirement.id]
     with TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy:
@@ -71,10 +71,10 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("requirement", ON_EXISTING_CLUSTERS, ids=lambda each: each.id)
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
-    """The mesh changes only what it must and forwards even invalid bytes, so it hides no violation."""
-    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    """The mesh alters only addresses and the range of versions, and forwards invalid bytes. It hides no violation."""
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker checks its logs without an initial delay
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may keep it from becoming ready
+    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # the tampered cluster may never be ready
     planted = TAMPERINGS[requirement.id]
     with (
         TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy,

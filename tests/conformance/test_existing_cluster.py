@@ -61,7 +61,7 @@ def test_requirements_cut_links_and_leave_no_topic(cluster, tmp_path):
 
 def test_a_broken_link_is_no_violation(cluster, tmp_path, monkeypatch):
     """The link is repaired before the next requirement is checked, so that requirement is ok."""
-    monkeypatch.setattr("conformance.engine.shares_a_cluster", lambda _: False)  # one after the other
+    monkeypatch.setattr("conformance.engine.shares_a_cluster", lambda _: False)  # check one requirement at a time
     target, faults = existing(cluster), ExitStack()
 
     def start():

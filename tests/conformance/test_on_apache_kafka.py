@@ -1,6 +1,7 @@
-"""Three nodes of Apache Kafka pass the sequential requirements, and the reference cluster has no severe difference.
+"""Apache Kafka and the reference broker satisfy the sequential requirements on three nodes, with the same responses.
 
-CI compares a sample, because its step `pytest -m conformance` checks every requirement on both targets.
+Differences that are only cosmetic are permitted. CI compares the responses for a sample of the requirements. Another
+step of CI, `pytest -m conformance`, checks every requirement on both targets.
 """
 
 import pytest
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.java
 KNOWN_DIFFERENCES = {"log_append_time"}
 """Fields that may differ: Kafka returns the newest timestamp of the batch for a duplicate, even with CreateTime."""
 
-
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 SAMPLE = 15
+"""Number of requirements."""
 
 
 def test_a_sample_of_the_requirements_side_by_side(tmp_path):

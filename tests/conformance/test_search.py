@@ -1,4 +1,4 @@
-"""Scripts that are tried for a seed, and shrinking of a script that violates."""
+"""Scripts that are generated from a seed, and shrinking of a script that violates a requirement."""
 
 import pytest
 from hypothesis import strategies as st

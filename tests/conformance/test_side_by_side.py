@@ -23,7 +23,7 @@ WAIT_S = 30
 
 
 class Checks:
-    """Checks that return one finding at the first call, another one later, and record their contexts."""
+    """Check that returns or raises `first` at its first call, and then always `later`. It records its contexts."""
 
     def __init__(self, first, later):
         self.findings = [first, later]
@@ -111,13 +111,17 @@ def test_no_check_begins_beside_others_on_a_target_that_is_down(tmp_path):
     found = judged(run(rows, tmp_path, [FakeTarget(nodes=(Node(1, "127.0.0.1", 1),))]))
     assert [each.requirement for each in found] == [row.id for row in rows]
     beside = {name for name, is_alone in begun if not is_alone}
-    assert 1 <= len(beside) <= 4 < len(rows) == len(begun) - len(beside)
+    assert 1 <= len(beside) <= 4
+    assert len(begun) - len(beside) == len(rows)
     reason = "not reproduced alone; while other requirements were checked, it went down"
     assert {each.requirement for each in found if each.verdict is Verdict.UNKNOWN and each.reason == reason} == beside
 
 
 def test_checks_end_without_an_error_if_the_run_is_interrupted(tmp_path):
-    """A stopped target has no nodes: a check that fails then does not connect to it."""
+    """The checks fail after their target was stopped. They do not connect to its nodes, which are unknown then.
+
+    pytest fails the test if a thread ends with an unhandled error.
+    """
     target = StoppedTarget()
 
     def check(context):
@@ -129,11 +133,11 @@ def test_checks_end_without_an_error_if_the_run_is_interrupted(tmp_path):
     events = run_requirements([target], rows, seed=7, profile=PROFILE, run_dir=tmp_path)
     next(event for event in events if isinstance(event, RequirementStarted))
     assert not events.throw(KeyboardInterrupt()).complete
-    assert not set(threading.enumerate()) - before, "the checks have ended; pytest reports their unhandled errors"
+    assert not set(threading.enumerate()) - before, "threads of checks are still running"
 
 
 class StoppedTarget(FakeTarget):
-    """Target whose nodes are not known after it was stopped, like those of a cluster that kafkatrial starts."""
+    """Target whose nodes are unknown after it was stopped, like a cluster that kafkatrial starts."""
 
     def __init__(self):
         self.stopped = threading.Event()

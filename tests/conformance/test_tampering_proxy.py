@@ -1,4 +1,4 @@
-"""The proxy keeps clients away from the brokers behind it, whatever they send."""
+"""Clients receive only the addresses of tampering proxies, also after a request that a proxy cannot decode."""
 
 import struct
 

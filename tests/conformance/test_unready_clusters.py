@@ -1,4 +1,4 @@
-"""Existing clusters that respond, but whose responses keep librdkafka from writing and reading a record."""
+"""Existing clusters that are not ready: librdkafka cannot write and read a record, or a broker does not respond."""
 
 import re
 import uuid

@@ -167,7 +167,7 @@ def test_a_script_without_its_topic_is_unknown(created):
 
 
 def test_a_topic_that_cannot_be_used_is_a_violation_if_leaders_are_judged():
-    """Its reason is shown whatever is judged."""
+    """Whatever is judged, the finding has the reason why the topic cannot be used."""
     created = {"error": "NONE", NOT_READY: "Metadata of broker 1 listed 1 of 2 partitions for 15 s"}
     found = judge(STEPS, (created, *FINE[1:]), judges("leaders", of=Metadata))
     shown = f"step 1, CreateTopic: {created[NOT_READY]}"
@@ -353,7 +353,7 @@ TWICE = sequential(
     script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
     judges("error", "log_append_time", of=Produce),
 )
-"""A requirement on the responses to a batch and its duplicate; no model specifies the latter's `log_append_time`."""
+"""Check of the responses to a batch and its duplicate. For the latter, the model does not specify `log_append_time`."""
 
 
 def inverts_the_time(part):
@@ -423,7 +423,7 @@ def test_a_request_that_ends_the_broker_is_a_violation_if_it_does_so_again(broke
 
 
 class DyingSlowly:
-    """A node that closes the connection on the first malformed bytes, serves one more connection, and then ends."""
+    """A node that closes the connection after malformed bytes, and ends 50 ms later."""
 
     def __init__(self, broker):
         self.broker, self.listener = broker, socket.create_server(("127.0.0.1", 0))
@@ -467,7 +467,7 @@ def test_a_target_that_stays_down_is_unknown(broker):
     assert finding.reason.startswith("went down while script 1 ran: ")
 
 
-# --- attribution
+# --- a request that fails in every script is a violation of one requirement only
 
 
 def closes_fetches(request, forward):
@@ -514,7 +514,7 @@ def test_a_request_that_fails_for_another_reason_is_not_blocked(broker):
 
 @pytest.fixture
 def paused():
-    """Yield a target like a node after SIGSTOP: the kernel accepts connections, and nothing is served."""
+    """Yield a target like a node after SIGSTOP: the kernel accepts connections, but no request has a response."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     yield SimpleNamespace(transport=SOCKETS, name="paused", kind="paused", nodes=(Node(1, "127.0.0.1", port),))
@@ -524,8 +524,8 @@ def paused():
 def test_a_paused_broker_is_unknown(paused, monkeypatch):
     monkeypatch.setattr(connections, "RESPONSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
-    for requests in (READ_BACK, sequential(script(RawBytes(b"\xff" * 4)), judges("connection", of=RawBytes))):
-        finding = check(requests, [paused], revive=lambda target: False)["paused"]
+    for checked in (READ_BACK, sequential(script(RawBytes(b"\xff" * 4)), judges("connection", of=RawBytes))):
+        finding = check(checked, [paused], revive=lambda target: False)["paused"]
         assert finding.verdict is Verdict.UNKNOWN
         assert finding.reason.startswith("went down while script 1 ran: ")
 

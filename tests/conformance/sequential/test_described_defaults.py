@@ -1,4 +1,4 @@
-"""Batches of an exact size, which show whether a broker applies its limit."""
+"""Batches of an exact size, with which `described_defaults` tests the limits that a broker describes."""
 
 import pytest
 
@@ -16,4 +16,4 @@ def test_a_record_makes_a_batch_of_the_size_if_any_does(sizes):
     found = {size: record_of_batch(size, 0) for size in sizes}
     assert all(batch_size_bytes(Batch((record,))) == size for size, record in found.items() if record is not None)
     missing = [size for size in sizes if found[size] is None and size >= SMALLEST]
-    assert len(missing) <= 1, missing
+    assert len(missing) <= 1, missing  # where the length of the record gains a byte, one size is impossible

@@ -1,4 +1,7 @@
-"""Settings that describe the same broker in other words, and settings that do not."""
+"""Comparison of described settings with the broker: address, log directories, id, creation and deletion of topics.
+
+The same address, directory or id may be written in several ways.
+"""
 
 import pytest
 
@@ -70,5 +73,9 @@ def respond(creation="NONE", deletion="NONE"):
     ],
 )
 def test_switches_are_applied(described, creation, created, deletion, found):
+    """The responses to CreateTopics and DeleteTopics have the errors `creation` and `deletion`.
+
+    `created` is whether Metadata creates a topic, and `found` the number of switches that are not applied.
+    """
     texts = [*not_applied(described, "trial", respond(creation, deletion), lambda *_: created, 1.0)]
     assert len(texts) == found, texts

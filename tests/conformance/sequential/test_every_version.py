@@ -1,4 +1,4 @@
-"""A step in every version of its API."""
+"""A step in every version of its API, and the capabilities that requirements about versions need."""
 
 from dataclasses import replace
 

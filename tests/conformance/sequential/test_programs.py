@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chaos.targets  # noqa: F401 - registers kinds
+import chaos.targets  # noqa: F401 - registers the kinds of targets `simulation` and `defective`
 from conformance.concurrent.program import program_of
 from conformance.sequential import program as program_module
 from conformance.sequential import steps
@@ -146,7 +146,7 @@ def test_a_program_leaves_nothing_in_the_working_directory(tmp_path, monkeypatch
 
 
 def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
-    """A broker's log is part of the error if it does not start; a response may contain any text."""
+    """If a broker does not start, the error contains its log. A response may contain any text."""
     text = "\\033]0;x\\007\\033[31m \\302\\2332J"
     table = f"""[targets.hostile]\nstart = ["sh", "-c", 'printf "ERROR {text}"; exit 3']\n"""
     (tmp_path / "brokers.toml").write_text(table)
@@ -176,7 +176,10 @@ def test_a_program_escapes_what_a_broker_returned_or_logged(tmp_path):
 )
 @pytest.mark.parametrize("named", ["", "my brokers.toml"], ids=["default file", "named file"])
 def test_a_program_knows_the_file_of_its_target(printed, words, named, tmp_path, monkeypatch, capsys):
-    """It runs in another directory, without the variable. If the file is gone, the error names the variable."""
+    """The program runs in another directory, without the variable. If the file is gone, its error names the variable.
+
+    `words` are the arguments of the program.
+    """
     file = tmp_path / (named or "kafkatrial.toml")
     file.write_text("""[targets.mybroker]\nstart = ["sh", "-c", "exit 3"]\n""")
     monkeypatch.chdir(tmp_path)
@@ -210,7 +213,7 @@ def test_a_program_whose_reader_ends_is_no_violation(tmp_path, encoding):
     with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         child.stdout.close()
         assert child.stderr.read() == b""
-    assert child.returncode == 141
+    assert child.returncode == 141  # 128 + SIGPIPE
 
 
 def test_a_program_without_its_target_fails_with_one_line(tmp_path):

@@ -1,7 +1,7 @@
 """Responses to a `RawRequest`: they must have elements, and the elements must have the requested names.
 
-Goal: a response about another topic, group or resource is detected. Method: responses of kio that are blank, with one
-element in each array, are changed.
+Goal: a response about another topic, group or resource is detected. Method: blank kio responses, with one element in
+each array, of which each test changes a part.
 """
 
 import uuid
@@ -32,7 +32,7 @@ JUDGED = judges("errors", "names", "has_elements", of=RawRequest)
 
 
 def response_to_delete(*topics):
-    """Return the normalised response to `DELETE_NONE` that has these pairs of name and id."""
+    """Return the normalised response to `DELETE_NONE` with these topics, each a pair of name and id."""
     symbols = ScriptSymbols("run")
     symbols.saw_topic_id("trial-none", TOPIC_ID)
     response = blank(DeleteTopicsResponse)

@@ -25,5 +25,6 @@ def drawn(directory: Path, load: str) -> str:
 
 
 def test_local_modules_do_not_change_what_is_drawn(tmp_path):
+    """Hypothesis also draws numbers that it finds in the source of local modules, unless this is switched off."""
     (tmp_path / "local_module.py").write_text(f"NUMBERS = {[7_000_001 + 13 * n for n in range(400)]}\n")
     assert drawn(tmp_path, "import local_module") == drawn(tmp_path, "")

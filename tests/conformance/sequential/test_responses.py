@@ -284,7 +284,7 @@ def test_one_response_in_every_version(step):
 
 
 def replaced(value, changes):
-    """Return a response with the values of these fields replaced, at every depth."""
+    """Return a copy of a response in which these fields have other values, at every depth."""
     if isinstance(value, dict):
         return {name: changes.get(name, replaced(inner, changes)) for name, inner in value.items()}
     return [replaced(inner, changes) for inner in value] if isinstance(value, list) else value
@@ -367,8 +367,8 @@ def test_a_member_is_described_with_its_client_and_its_instance():
 
 
 def test_operations_of_a_group_include_describe():
-    given = [described(authorized_operations=found)["operations"] for found in (NO_OPERATIONS, 1 << 8, 0)]
-    assert given == [False, True, "0, without DESCRIBE"]
+    found = [described(authorized_operations=bits)["operations"] for bits in (NO_OPERATIONS, 1 << 8, 0)]
+    assert found == [False, True, "0, without DESCRIBE"]
 
 
 @pytest.mark.parametrize(("step", "since"), [(ListGroups(states=("Empty",)), 4), (ListGroups(types=("classic",)), 5)])
@@ -433,12 +433,12 @@ def fetched(*batches, high_watermark=1):
 
 def test_the_maximum_timestamp_of_a_batch_is_compared_with_its_records():
     batch = RecordBatch((Record(b"v", timestamp_ms=6), Record(b"w", timestamp_ms=5)))
-    of_each = {
+    texts = {
         None: "of the newest records",
         7: "others (at offset 0, the batch has 7, its newest record 6)",
         5: "others (at offset 0, the batch has 5, its newest record 6)",
     }
-    for timestamp_ms, text in of_each.items():
+    for timestamp_ms, text in texts.items():
         found = normalise(Fetch(), fetched(replace(batch, max_timestamp_ms=timestamp_ms)), ScriptSymbols(UNIQUE))
         assert str(found["max_timestamps"]) == text
     set_by_broker = replace(batch, timestamp_type=TimestampType.LOG_APPEND_TIME, max_timestamp_ms=9)

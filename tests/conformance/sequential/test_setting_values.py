@@ -1,4 +1,4 @@
-"""Requests at the limits that a broker describes: the settings that replace their placeholders."""
+"""Requests at the limits of a broker: each placeholder is replaced by the value of a described setting."""
 
 import pytest
 
@@ -36,6 +36,7 @@ def test_a_limit_that_no_request_can_exceed_is_not_judged():
 
 
 def test_a_text_that_a_record_may_not_contain_is_not_judged():
+    """Besides the text, the largest record must have room for 1000 other bytes."""
     setting = BrokerSetting("a.max", 7, stored_within="record.max")
     assert value(setting, {"a.max": "30", "record.max": "1030"}) == 30
     assert value(setting, {"a.max": "30", "record.max": None}) == 30

@@ -1,5 +1,6 @@
-"""Steps that wrap another step: they select the broker for its request, or wait for its effect."""
+"""Steps that contain another step: they send its request to a given broker, wait for its effect, or repeat it."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -78,7 +79,7 @@ def test_the_reason_why_a_new_topic_cannot_be_used_is_returned(broker, monkeypat
 
 
 class Late:
-    """Tampering that removes all settings from the first `responses` DescribeConfigs responses."""
+    """Tampering that removes all settings from the first `responses` responses to DescribeConfigs."""
 
     def __init__(self, responses: int) -> None:
         self.left = responses
@@ -117,7 +118,7 @@ def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker,
         requests = late.requests
         assert responses[-1]["set"] == ()
         run(proxy, CreateTopic(), COMPACT, Eventually(SETTING), Eventually(SETTING), Eventually(SETTING))
-    assert late.requests - requests < 2 * requests + 3
+    assert late.requests - requests < 2 * requests + 3  # each later `Eventually` sends one
 
 
 def test_the_creation_of_a_deleted_topic_is_repeated_while_the_topic_exists(broker):
@@ -173,16 +174,15 @@ def test_requests_follow_an_awaited_leader(cluster):
 
 
 def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
-    """Each of three connections receives a different leader epoch."""
+    """Each of three successive responses has a different leader epoch."""
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.2)
-    altered_responses = []
+    responses_altered = itertools.count(1)
 
     def tamper(request, forward):
         response = forward(request)
         if api(request) != "Metadata" or not response.topics:
             return response
-        altered_responses.append(None)
-        epoch = len(altered_responses) % 3
+        epoch = next(responses_altered) % 3
         return replace(
             response,
             topics=tuple(
@@ -202,7 +202,7 @@ def test_a_waiting_fetch_returns_records_of_another_connection(broker):
 
 
 def test_unknown_tags_are_on_the_wire(broker):
-    """The proxy cannot decode a request with an unknown tag, so the tampering does not see this Fetch request."""
+    """The proxy cannot decode a request with an unknown tag. Therefore `tamper` is not called with this Fetch."""
     seen = []
 
     def tamper(request, forward):
@@ -242,4 +242,4 @@ def test_a_request_is_repeated_in_each_version_on_every_broker(cluster):
     with TamperingProxy(cluster, tamper) as proxy:
         (response,) = run(proxy, repeated)
     assert response == {"errors": (), "differing": ()}
-    assert {seen.count(("DescribeCluster", version)) for version in (0, 1)} == {3 * 3}
+    assert {seen.count(("DescribeCluster", version)) for version in (0, 1)} == {3 * 3}  # three times on three brokers
