@@ -9,6 +9,7 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.produce import FAR_FUTURE_MS
 from conformance.sequential.steps import (
+    Batch,
     Compression,
     CreateTopic,
     DeleteRecords,
@@ -17,8 +18,10 @@ from conformance.sequential.steps import (
     Merged,
     Produce,
     RawRequest,
+    Record,
+    SessionFetch,
 )
-from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, produces, script, timestamps_ms
+from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, placed, produces, script, timestamps_ms
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
@@ -41,6 +44,11 @@ def _bytes_of(produced: list[Produce]) -> int:
     """Return the size of the produced batches, which a fetch response contains unchanged."""
     produced_batches = [batch for produce in produced for batch in produce.batches]
     return sum(len(encode_batch(RecordBatch(records=batch.records))) for batch in produced_batches)
+
+
+def _single_record(partition: int) -> Produce:
+    """Return a request with one record, so that a fetch from any offset begins with the record at that offset."""
+    return Produce((Batch((Record(b"a"),)),), partition=partition)
 
 
 REQUIREMENTS: Final = (
@@ -190,6 +198,40 @@ REQUIREMENTS: Final = (
         check=sequential(
             script(CreateTopic(), many(produces(), at_most=2), *rejections.UNKNOWN_SESSIONS),
             judges("errors", of=RawRequest),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="fetch/session-returns-changed-partitions",
+        level=Level.MUST,
+        text="The first response of a fetch session has every requested partition. A later one has the partitions with "
+        "records from their fetch offset on and those with a changed high watermark, and no others; a request may add, "
+        "update and remove partitions. Another epoch than the next one is rejected with INVALID_FETCH_SESSION_EPOCH, "
+        "and changes nothing. Epoch -1 ends the session. A broker need not create sessions.",
+        sources=(sources.KIP_227, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                placed(1, partitions=3),
+                _single_record(0),
+                SessionFetch(((0, 0), (1, 0)), epoch=0),
+                SessionFetch(((0, 1),)),
+                many(
+                    st.integers(0, 2).map(_single_record)
+                    | st.integers(0, 2).map(lambda index: SessionFetch(((index, 0),)))
+                    | st.just(SessionFetch())
+                ),
+                SessionFetch(epoch=77),
+                SessionFetch(((2, 0),)),
+                SessionFetch(),
+                _single_record(1),
+                _single_record(1),
+                SessionFetch(((1, 1),), forgotten=(2,)),
+                _single_record(2),
+                SessionFetch(((1, 2),)),
+                SessionFetch(((2, 0), (0, 0)), epoch=-1),
+                SessionFetch(),
+            ),
+            judges("error", "partitions", of=SessionFetch),
         ),
         needs=_TOPICS,
     ),

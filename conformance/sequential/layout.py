@@ -36,6 +36,11 @@ class Names(Protocol):
         """Return the nth topic id that the script has seen; for -1 an id that no topic has."""
         ...
 
+    @property
+    def fetch_session(self) -> tuple[int, int]:
+        """Id and next epoch of the script's fetch session; 0 and 0 if there is none."""
+        ...
+
     def producer_id(self, producer: int) -> int:
         """Return the nth producer id that was assigned to the script."""
         ...

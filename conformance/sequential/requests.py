@@ -28,6 +28,7 @@ from conformance.sequential.steps import (
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
+    SessionFetch,
     Step,
 )
 from fixtures.clients.messages import ApiKey, api_name
@@ -39,6 +40,8 @@ _MAGIC_AT: Final = 16
 """Offset of the magic byte in a batch."""
 _CHECKED_FROM: Final = 21
 """Offset of the bytes that the checksum covers."""
+_SESSION_BYTES_MAX: Final = 1 << 20
+"""Maximum size of the records of one partition in a `SessionFetch`, in bytes."""
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     "max_wait": milliseconds(1),
@@ -150,6 +153,27 @@ def _fetch(step: Fetch, names: Names) -> dict[str, Any]:
     }
 
 
+def _session_fetch(step: SessionFetch, names: Names) -> dict[str, Any]:
+    """Return a Fetch of a session. A new session has no id; the broker assigns it."""
+    session_id, next_epoch = names.fetch_session
+    name = names.real(step.topic)
+    topic = {"topic": name, "topic_id": names.topic_id(step.topic)}
+    added = [
+        {"partition": index, "fetch_offset": offset, "partition_max_bytes": _SESSION_BYTES_MAX}
+        for index, offset in step.partitions
+    ]
+    return {
+        "replica_id": CONSUMER,
+        "max_wait": milliseconds(1),
+        "min_bytes": 0,
+        "isolation_level": 0,
+        "session_id": 0 if step.epoch == 0 else session_id,
+        "session_epoch": next_epoch if step.epoch is None else step.epoch,
+        "topics": [topic | {"partitions": added}] if added else [],
+        "forgotten_topics_data": [topic | {"partitions": step.forgotten}] if step.forgotten else (),
+    }
+
+
 def _list_offsets(step: ListOffsets, names: Names) -> dict[str, Any]:
     partition = {"current_leader_epoch": step.leader_epoch, "timestamp": step.timestamp}
     return {
@@ -233,6 +257,7 @@ def _metadata_by_id(step: MetadataById, names: Names) -> dict[str, Any]:
 _REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[str, Any]]]]] = {
     Produce: (ApiKey.PRODUCE, _produce),
     Fetch: (ApiKey.FETCH, _fetch),
+    SessionFetch: (ApiKey.FETCH, _session_fetch),
     ListOffsets: (ApiKey.LIST_OFFSETS, _list_offsets),
     OffsetForLeaderEpoch: (ApiKey.OFFSET_FOR_LEADER_EPOCH, _offset_for_leader_epoch),
     DeleteRecords: (ApiKey.DELETE_RECORDS, _delete_records),

@@ -71,6 +71,10 @@ class Symbols(Names, Protocol):
         """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
         ...
 
+    def saw_fetch_session(self, session_id: int, epoch: int) -> None:
+        """Record the id of the script's fetch session, and the epoch of the next request in it."""
+        ...
+
     def saw_member_id(self, member_id: str) -> int:
         """Record a member id; return its index in the order in which ids were first seen, -1 for the empty id."""
         ...

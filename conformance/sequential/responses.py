@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from kio.schema.errors import ErrorCode
+
 from conformance.sequential import admin_responses, group_responses
 from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.real_values import Comparison
@@ -39,6 +41,7 @@ from conformance.sequential.steps import (
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
+    SessionFetch,
     Step,
 )
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches
@@ -89,6 +92,35 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
     values["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
     values |= _current_leader(response, partition, symbols)
     return values | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
+
+
+def _session_fetch(step: SessionFetch, response: Any, symbols: Symbols) -> Response:
+    """Return the error, or the partitions of the response and whether it belongs to a session.
+
+    Each response without an error advances the session's epoch by one (KIP-227).
+    """
+    error = error_of(getattr(response, "error_code", ErrorCode.none))
+    if error != "NONE":
+        return {"error": error}
+    _, epoch = symbols.fetch_session
+    session_id = getattr(response, "session_id", 0)
+    if step.epoch == 0:
+        symbols.saw_fetch_session(session_id, 1)
+    elif step.epoch is None:
+        symbols.saw_fetch_session(session_id, epoch + 1)
+    partitions = [part for topic in response.responses for part in topic.partitions]
+    try:
+        returned = sorted(map(_in_session, partitions))
+    except MalformedBatch as malformed_batch:
+        return malformed(malformed_batch)
+    return {"error": error, "has_session": session_id != 0, "partitions": tuple(returned)}
+
+
+def _in_session(partition: Any) -> tuple[int, str, tuple[int | None, ...], int]:
+    """Return index, error, offsets of the records and high watermark of a partition."""
+    batches = decode_batches(partition.records or b"")
+    offsets = tuple(record.offset for batch in batches for record in batch.records)
+    return int(partition.partition_index), error_of(partition.error_code), offsets, int(partition.high_watermark)
 
 
 def _is_whole_log(partition: Any, batches: tuple[RecordBatch, ...]) -> bool:
@@ -301,6 +333,7 @@ def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Res
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     Produce: _produce,
     Fetch: _fetch,
+    SessionFetch: _session_fetch,
     ListOffsets: _list_offsets,
     OffsetForLeaderEpoch: _offset_for_leader_epoch,
     DeleteRecords: _delete_records,

@@ -57,6 +57,7 @@ from conformance.sequential.steps import (
     RawRequest,
     Repeated,
     Restart,
+    SessionFetch,
     Step,
     UseDefaults,
     UseSettings,
@@ -229,6 +230,8 @@ class ScriptRun:
                 return self._api_versions(step)
             case Pipelined():
                 return self._pipeline(step)
+            case SessionFetch():
+                return self._fetch_in_session(step)
             case FindCoordinators():
                 return self._routing.coordinators(step.groups)
             case Merged():
@@ -250,6 +253,12 @@ class ScriptRun:
             self._routing.await_deleted(step.topic)
         if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):
             self._routing.await_deleted(name)
+        return response
+
+    def _fetch_in_session(self, step: SessionFetch) -> Response:
+        response = self._routing.request(step)
+        if step.epoch == 0 and response.get("error") == "NONE" and not response["has_session"]:
+            raise UnsupportedApi("the broker does not offer fetch sessions")
         return response
 
     def _produce_without_response(self, step: Produce) -> Response:

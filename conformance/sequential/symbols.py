@@ -33,6 +33,7 @@ class ScriptSymbols:
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
         self._member_ids: list[str] = []
+        self.fetch_session = (0, 0)
         self._append_times: dict[tuple[str, int, int], int] = {}
         self._log_sizes: dict[tuple[str, int], int] = {}
 
@@ -83,6 +84,10 @@ class ScriptSymbols:
         if producer_id not in self._producer_ids:
             return producer_id
         return IdSymbol(self._producer_ids.index(producer_id), tuple(map(str, self._producer_ids)))
+
+    def saw_fetch_session(self, session_id: int, epoch: int) -> None:
+        """Record the id of the script's fetch session, and the epoch of the next request in it."""
+        self.fetch_session = (session_id, epoch)
 
     def member_id(self, member: int | str) -> str:
         """Return the nth member id that was assigned, "unknown" if fewer were; a text unchanged."""

@@ -96,6 +96,16 @@ def records_altered(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
     return altered_responses("Fetch", partition)
 
 
+def _sessions_without_changes(request: Any, forward: Forward) -> Any:
+    """Create a session, and respond to each later request in it without partitions."""
+    if api(request) != "Fetch" or getattr(request, "session_epoch", -1) == -1:
+        return forward(request)
+    response = forward(replace(request, session_id=0, session_epoch=-1))
+    if request.session_epoch == 0:
+        return replace(response, session_id=4711)
+    return replace(response, session_id=4711, responses=(), error_code=ErrorCode.none)
+
+
 def max_timestamp_one_more(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(batch, max_timestamp_ms=batch.max_timestamp_ms + 1) for batch in batches]
 
@@ -587,6 +597,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
     **{_of_consistency(key): key for key in _READ_ONLY if key not in BROKER_APIS},
     **{_of_merged(key): key for key in _MERGED if key not in BROKER_APIS},
+    "fetch/session-returns-changed-partitions": "fetch sessions",
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
@@ -690,6 +701,7 @@ TAMPERINGS: dict[str, Planted] = {
     "fetch/unknown-session-is-rejected": Planted(
         altered_requests("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
     ),
+    "fetch/session-returns-changed-partitions": Planted(_sessions_without_changes),
     "fetch/without-wait-returns-what-is-there": Planted(altered_responses("Fetch", _fetches_without_wait_are_empty)),
     "fetch/waiting-fetch-completes-when-data-arrives": Planted(altered_requests("Fetch", _does_not_wait)),
     "produce/errors-have-no-offset": _fills_errors("Produce", "base_offset", "log_start_offset"),

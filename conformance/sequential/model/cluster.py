@@ -117,6 +117,18 @@ class Topic:
     properties: dict[str, str]
 
 
+@dataclass(slots=True)
+class FetchSession:
+    """A fetch session (KIP-227)."""
+
+    epoch: int
+    """Epoch of the next request."""
+    offsets: dict[int, int] = field(default_factory=dict)
+    """Fetch offset by partition."""
+    returned: dict[int, int] = field(default_factory=dict)
+    """By partition, the high watermark of the last response that had the partition."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """A group's committed offset in one partition."""
@@ -161,6 +173,7 @@ class ModelCluster:
     """Quotas by client id, user and name; the user is None for the quotas of every user."""
     credentials: dict[str, dict[int, int]] = field(default_factory=dict)
     """Iterations by SCRAM mechanism, by user."""
+    fetch_session: FetchSession | None = None
     members: int = 0
     """Number of assigned member ids."""
     groups: dict[str, Group] = field(default_factory=dict)

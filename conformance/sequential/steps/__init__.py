@@ -98,6 +98,7 @@ from conformance.sequential.steps.records import (
     ListTransactions,
     OffsetForLeaderEpoch,
     Produce,
+    SessionFetch,
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
 from fixtures.clients.messages import ApiKey
@@ -184,6 +185,7 @@ __all__ = [
     "Restart",
     "ScramMechanism",
     "Script",
+    "SessionFetch",
     "Step",
     "SyncGroup",
     "UseDefaults",

@@ -100,6 +100,24 @@ class Fetch(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFetch(Step):
+    """Fetch in the script's fetch session, sent to the leader of the topic's partition 0 (KIP-227).
+
+    The response has the partitions that it returns, each with its error, the offsets of its records and its high
+    watermark.
+
+    :ivar partitions: partitions that are added to the session, or whose fetch offset changes, with their fetch offsets.
+    :ivar forgotten: partitions that are removed from the session.
+    :ivar epoch: session epoch: None for the next one, 0 for a new session, -1 to end the session.
+    """
+
+    partitions: tuple[tuple[int, int], ...] = ()
+    forgotten: tuple[int, ...] = ()
+    epoch: int | None = None
+    topic: str = TOPIC
+
+
+@dataclass(frozen=True, slots=True)
 class ListOffsets(Step):
     """ListOffsets of one partition by timestamp, or by one of the special ones."""
 
