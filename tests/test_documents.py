@@ -43,7 +43,7 @@ def unknown_in(text, modules):
 
 
 def folders_of(map_text):
-    """Yield the folders of the map in ARCHITECTURE.md. An indented folder is in the first one of the line above."""
+    """Yield the folders of the map in ARCHITECTURE.md. Indented ones are in the first of the last unindented line."""
     parent = Path()
     for line in map_text.splitlines():
         indent, names = re.match(r"( *)((?:\w+/(?:, | +))+)", line).groups()
