@@ -76,7 +76,7 @@ class Oracle:
     def rows_of(self, name, log):
         """Return the rows of a log in a table, without those offsets of acknowledged tombstones that may be ambiguous.
 
-        Such an offset is ambiguous if two tombstones of a key claim it, with acks below all, or after a loss of content.
+        Such an offset is ambiguous if two tombstones of a key claim it, with weaker acks, or after a loss of content.
         """
         rows = [
             row for row in self.t[name] if row["topic"] is not None and (*self.topic_of(row), row["partition"]) == log
@@ -101,7 +101,8 @@ class Oracle:
         return topic_id is None and (
             len(self.ids[topic]) > 1
             or any(
-                op["f"] == "delete_topic" and op["outcome"] != "fail" and op["topic"] == topic for op in self.op.values()
+                op["f"] == "delete_topic" and op["outcome"] != "fail" and op["topic"] == topic
+                for op in self.op.values()
             )
         )
 
@@ -132,7 +133,7 @@ class Oracle:
     # ---- transactions
 
     def decide_transactions(self):
-        """Set `txn`. `begun` is the time of the first commit request, and `open_until` is the end of the transaction."""
+        """Set `txn`; `begun` is the time of the first commit request, and `open_until` the end of the transaction."""
         members = defaultdict(list)
         for op in sorted(self.op.values(), key=lambda op: op["op_id"]):
             if op["txn_seq"] is not None:
@@ -210,7 +211,7 @@ class Oracle:
         return [*base[:1], *wide, *own]
 
     def content_at_risk(self, topic):
-        """Return [(node, begin, end)] of faults that lose content, and the time when unclean elections become possible."""
+        """Return [(node, begin, end)] of faults that lose content, and when unclean elections become possible."""
         flush = [v for v, _ in self.in_force(topic, "flush.messages", ("log.flush.interval.messages",))]
         flushed = bool(flush) and all(v == "1" for v in flush)
         lost = []

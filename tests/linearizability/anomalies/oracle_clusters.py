@@ -56,7 +56,7 @@ def affected_by(f):
     links = [set(link.split("->")) for link in f["target"].split(",")]
     ends = set.union(*links)
     if "client" in ends:
-        # A cut of links to clients affects only one node if it cuts this node off in both directions, on every listener.
+        # A cut of client links affects only one node if it cuts this node off in both directions, on every listener.
         shared = set.intersection(*links) - {"client"}
         is_on_every_listener = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
         reversed_links = {"->".join(reversed(link.split("->"))) for link in f["target"].split(",")}

@@ -28,7 +28,7 @@ def name_cycles(nodes, edges):
     all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
     def cycles(start, first, rest, read_writes=None):
-        """Return the cycles through `start` whose first edge has a kind of `first`, and the other edges a kind of `rest`.
+        """Return the cycles through a node whose first edge has a kind in `first`, and all later edges one in `rest`.
 
         :param read_writes: required number of RW edges after the first edge (default: any).
         """
@@ -143,7 +143,9 @@ def judge_cycles(o, logs):
     evidence_rows = {(age[source], age[target], kind): min(own) for (source, target, kind), own in rows.items()}
     for name, verdict, cycle in name_cycles(sorted(times), edges):
         topic, partition, offset, _, _, value = next(evidence_rows[edge] for edge in cycle if edge in evidence_rows)
-        op_ids = [op_id for edge in cycle for op_id in (evidence_rows[edge][3:5] if edge in evidence_rows else edge[:2])]
+        op_ids = [
+            op_id for edge in cycle for op_id in (evidence_rows[edge][3:5] if edge in evidence_rows else edge[:2])
+        ]
         evidence = (
             tuple(op_ids),
             topic,
@@ -164,7 +166,7 @@ def dependencies(o, log, ops, rows):  # noqa: C901 - one loop for each kind of e
     """Add the edges of a log to {(source, target, kind): [(topic, partition, offset, source op, target op, value)]}."""
 
     def reader_of(op_id):
-        """Return the transaction of a read; None if it is not committed, or if its commit was requested before the read."""
+        """Return the transaction of a read; None if it did not commit, or its commit was requested before the read."""
         key = o.txn_key(op_id)
         return key if key in ops and o.invoke(op_id) <= o.txn[key]["begun"] else None
 
