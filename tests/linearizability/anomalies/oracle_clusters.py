@@ -232,7 +232,7 @@ def isr_known(o, log, nodes, begin, end):
 
 
 def connected(o, logs, nodes, begin, window):
-    """Whether most voters are unaffected, and every cut of links to clients during `window` names all voters."""
+    """Whether most voters are unaffected, and every fault of client links during `window` names all voters."""
     if not nodes:
         return True
     reports = [

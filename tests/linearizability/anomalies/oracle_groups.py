@@ -123,7 +123,7 @@ def may_be_deleted_between(log, group, begin, end):
 
 
 def double_ownership(log):
-    owners = list(ownerships(log))  # as tuples, see there
+    owners = list(ownerships(log))  # [(group, generation, process, member id, instance id, begin, end)]
     shared = set()
     for one, other in product(owners, owners):
         are_distinct = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])

@@ -354,7 +354,7 @@ class SimulatedPartition:
         self.write_fault(kind, "1->2" if kind in ("cut", "delay") else "2", argument)
 
     def write_fault(self, kind, target, argument=None):
-        """Add a fault that heals at once, and begin a new leader epoch."""
+        """Add a fault that heals after 3 ns, and begin a new leader epoch."""
         self.fault += 1
         self.tables.add(
             "faults",
