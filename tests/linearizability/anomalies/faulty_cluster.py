@@ -20,8 +20,8 @@ NOT_SERVED_ERRORS = ("REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "LEADER_NOT_AVAIL
 class FaultyCluster:
     """A cluster that recovers within the allowed time after each start and end of a fault.
 
-    After recovery, the ISR consists of the healthy nodes, which no fault affects. Produces succeed if at least two nodes
-    are healthy.
+    After recovery, the ISR consists of the healthy nodes, which no fault affects, and produces succeed if at least two
+    nodes are healthy.
 
     :ivar end: the log end offset.
     :ivar faults: {fault id: (affected nodes, row of `faults`)} of the faults that have not healed.
