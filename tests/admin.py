@@ -1,4 +1,4 @@
-"""Admin client of a started cluster, and its topics."""
+"""Admin client of a started cluster, and the names of the topics in the cluster."""
 
 from confluent_kafka.admin import AdminClient
 
@@ -8,5 +8,5 @@ def admin_of(cluster):
 
 
 def topics_of(cluster):
-    """Return the topics of the cluster, without Kafka's internal topics."""
+    """Return the names of all topics except Kafka's internal ones."""
     return {name for name in admin_of(cluster).list_topics(timeout=10).topics if not name.startswith("__")}

@@ -1,4 +1,4 @@
-"""Configuration of all tests: Hypothesis's profile, samples, and their rotation in the header of pytest."""
+"""Configuration of all tests: the profile of Hypothesis, and the option `--sample` (see `sampling.py`)."""
 
 from collections import Counter
 
@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.sampling import VARIABLE, is_in_sample, rotation
 
-# Examples have no deadline, because their duration depends on the load of the machine; pytest-timeout ends tests that
-# hang. All else is as in the profile that Hypothesis loads by itself, which repeats the same examples in CI.
+# The duration of an example depends on the load of the machine. Therefore no example has a deadline, and slow
+# generation is no error; pytest-timeout ends tests that hang. `settings.default` is the profile that Hypothesis has
+# selected: in CI, its own profile "ci", which generates the same examples in every run.
 settings.register_profile(
     "any machine",
     settings.default,
@@ -25,22 +26,22 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    rotation()  # before workers of pytest-xdist start, so that all of them have the same rotation
+    rotation()  # sets the environment variable before pytest-xdist starts workers, so that they inherit it
 
 
 def pytest_report_header():
-    return f"rotation of samples: {rotation()} ({VARIABLE}={rotation()} selects the same ones)"
+    return f"rotation of samples: {rotation()} ({VARIABLE}={rotation()} selects the same samples)"
 
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--sample"):
         return
-    counted, kept, others = Counter(), [], []
+    cases, kept, deselected = Counter(), [], []
     for item in items:
         file = item.nodeid.partition("::")[0]
         if (marker := item.get_closest_marker("sampled")) is not None:
-            counted[file] += 1
-        is_kept = marker is None or is_in_sample(file, counted[file], marker.args[0])
-        (kept if is_kept else others).append(item)
-    config.hook.pytest_deselected(items=others)
+            cases[file] += 1
+        is_kept = marker is None or is_in_sample(file, cases[file], marker.args[0])
+        (kept if is_kept else deselected).append(item)
+    config.hook.pytest_deselected(items=deselected)
     items[:] = kept

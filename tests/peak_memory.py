@@ -1,7 +1,7 @@
 """Peak memory of a process.
 
-`resource.getrusage` is not used, because on Linux the value of a child process starts with the peak of its parent, here
-that of the whole test run. `VmHWM` starts from zero in every program.
+`resource.getrusage` is not used: on Linux, a program inherits the peak of the process that executed it, here of the
+whole test run. `VmHWM` starts from zero in every program.
 """
 
 import re

@@ -1,11 +1,11 @@
-"""Samples that rotate: `make test` runs a different part of a long test every day, and `make nightly` runs all of it.
+"""Samples that rotate: `make test` runs a different part of a long test every day.
 
-A test selects its part with `part`, or a module is marked `sampled(parts)`: then `pytest --sample` runs every nth of
-its cases, and `pytest` without this option runs all of them.
+A test selects its part with `part`; a separate nightly test runs the whole, or a larger part. Alternatively, a module
+is marked `sampled(parts)`. Then `pytest --sample` runs one of every `parts` cases of the module, and `pytest` without
+this option, as in `make nightly`, runs all cases.
 
-The part is a function of the rotation, a number that is the same for a whole run: days since 1970 in UTC, or the
-environment variable `KAFKATRIAL_ROTATION`, by which a failure is reproduced on another day. pytest prints it in its
-header (`conftest.py`).
+The *rotation* is a number that selects the parts of a whole run: the number of days since 1970 in UTC. pytest prints it
+in its header. To repeat a run on another day, set the environment variable `KAFKATRIAL_ROTATION` to the printed number.
 """
 
 import os
@@ -17,17 +17,20 @@ _DAY_S = 86_400
 
 
 def rotation() -> int:
-    """Return the number of this run, and keep it for processes that this one starts."""
+    """Return the rotation, and set the environment variable, so that child processes have the same rotation."""
     return int(os.environ.setdefault(VARIABLE, str(int(time.time()) // _DAY_S)))
 
 
 def part(whole, count, number=None):
-    """Return up to `count` items: those after the items of the previous rotation, and the first after the last."""
+    """Return a slice of at most `count` items. The next rotation returns the next slice; after the last, the first.
+
+    :param number: the rotation (default: that of this run).
+    """
     parts = -(-len(whole) // count)
     first = (rotation() if number is None else number) % parts * count
     return whole[first : first + count]
 
 
 def is_in_sample(file, index, parts):
-    """Whether the rotation includes the case with this index. The rotation of the first case depends on the file."""
+    """Whether the rotation includes a case: one of every `parts` cases of a file. The first one differs by file."""
     return (index + crc32(file.encode()) + rotation()) % parts == 0

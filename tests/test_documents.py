@@ -1,4 +1,4 @@
-"""Paths, links and names in the documents exist in the tree."""
+"""Paths and links in all documents, and names in ARCHITECTURE.md, exist in the tree."""
 
 import re
 import sys
@@ -15,19 +15,19 @@ PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./*-]*)`")
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)(?:#[^)]*)?\)")
 SPAN = re.compile(r"(?<!Kafka's )`([\w./]+)`")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
-"""A word such as VERSION in a path."""
+"""A part of a path that stands for other text, such as VERSION."""
 KNOWN = {*PACKAGES, *sys.stdlib_module_names}
 
 
 def missing_from(document):
-    """Return the paths and links of a document that lead nowhere."""
+    """Return the paths and links of a document whose files do not exist."""
     text = document.read_text(encoding="utf-8")
     paths = [path for path in PATH.findall(text) if not PLACEHOLDER.search(path) and not any(ROOT.glob(path))]
     return paths + [link for link in LINK.findall(text) if not (document.parent / link).exists()]
 
 
 def unknown_in(text, modules):
-    """Yield the names in a text that are not names of modules, classes, functions or settings in the packages."""
+    """Yield the names in a text that are no module, class, function, field or string in the given modules."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     paths = {f"/{path.relative_to(ROOT)}" for path in modules}
     paths |= {str(parent) for path in paths for parent in Path(path).parents}
@@ -37,13 +37,13 @@ def unknown_in(text, modules):
         else:
             names = span.split(".")
             is_known = all(re.search(rf"(?:class|def) {name}\b|^ *{name}:", source, re.MULTILINE) for name in names)
-            is_known = is_known or span in KNOWN or f'"{span}"' in source  # a property of a broker
+            is_known = is_known or span in KNOWN or f'"{span}"' in source  # such as a broker property
         if not is_known:
             yield span
 
 
 def folders_of(map_text):
-    """Yield the folders of the map; a folder on an indented line is inside the folder of the line above."""
+    """Yield the folders of the map in ARCHITECTURE.md. Indented ones are in the first of the last unindented line."""
     parent = Path()
     for line in map_text.splitlines():
         indent, names = re.match(r"( *)((?:\w+/(?:, | +))+)", line).groups()

@@ -1,4 +1,4 @@
-"""Samples that rotate: every item has its turn, and a rotation can be repeated."""
+"""Samples that rotate: successive rotations select every item once, and a rotation can be repeated."""
 
 import pytest
 from hypothesis import given

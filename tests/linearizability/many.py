@@ -1,4 +1,4 @@
-"""Tests over many generated histories: a few in every run, many in the nightly run, on all processors."""
+"""Tests with generated histories: a few histories in every run, many in the nightly run, on all processors."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -9,25 +9,26 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 HOURS_S = 36_000
+"""Timeout of a nightly test."""
 CHUNK = 250
-"""Number of seeds in one task of a process."""
+"""The number of seeds that a worker process judges in one task."""
 
 
 def parametrize_count(short: int, nightly: int) -> pytest.MarkDecorator:
-    """Parametrise `count` with both numbers; the second one is marked `nightly`."""
+    """Parametrise the argument `count` of a test with both numbers; the second case is a nightly test."""
     marks = (pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(HOURS_S))
     return pytest.mark.parametrize("count", [short, pytest.param(nightly, marks=marks)])
 
 
 def examples(count: int) -> settings:
-    """Return the settings of a test with this number of generated examples, each of which may use fixtures."""
+    """Return Hypothesis settings with this number of examples, which permit fixtures that all examples share."""
     return settings(
         max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
     )
 
 
 def failing(judge: Callable[[int], str], seeds: range) -> list[str]:
-    """Return the failures that `judge`, a module-level function, reports for the seeds; an empty text is no failure."""
+    """Call `judge` with each seed in worker processes; return its results that are not empty. `judge` is picklable."""
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     # Threads of Arrow do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as processes:

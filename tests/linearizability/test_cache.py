@@ -6,13 +6,13 @@ from linearizability.cache import move_into_cache, record_of, rejection_reason
 
 
 def build(directory, text="built"):
-    made = directory / "draft"
-    (made / "inner").mkdir(parents=True)
-    (made / "One.class").write_text(text)
-    (made / "inner" / "Two.class").write_text(text)
+    draft = directory / "draft"
+    (draft / "inner").mkdir(parents=True)
+    (draft / "One.class").write_text(text)
+    (draft / "inner" / "Two.class").write_text(text)
     final = directory / "cache" / "classes"
     final.parent.mkdir(exist_ok=True)
-    move_into_cache(made, final)
+    move_into_cache(draft, final)
     return final
 
 
@@ -49,7 +49,7 @@ def test_a_changed_directory_is_rejected(tmp_path, change):
     assert rejection_reason(final)
 
 
-def test_permissions_of_other_users_are_removed(tmp_path):
+def test_write_permissions_of_other_users_are_removed(tmp_path):
     draft = tmp_path / "draft"
     draft.touch()
     draft.chmod(0o777)

@@ -21,7 +21,7 @@ def judged(tables, name, **budget):
 
 
 def commits(*steps):
-    """Return a history of successive operations: (f, offset), and the outcome if it is not ok."""
+    """Return a history of successive commits and fetches of a group. A step is (f, offset) or (f, offset, outcome)."""
     tables = Tables(topics={TOPIC: {}})
     for at, (f, offset, *outcome) in enumerate(steps):
         op = tables.op(at, f, 10 * at, 10 * at + 5, *outcome, group="g")

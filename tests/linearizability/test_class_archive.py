@@ -1,4 +1,4 @@
-"""Class data archive: used only if unchanged, and only for the Java and the jars that it was created for."""
+"""Class archive (AppCDS): used only while it, the Java and the jars for which it was made are unchanged."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from linearizability.class_archive import ClassArchive, ClassArchiveError
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Return the paths of a Java and two jars, with an empty cache."""
+    """Return the paths of a Java and two jars. The cache is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     paths = [tmp_path / name for name in ("java", "alpha.jar", "beta.jar")]
     for path in paths:
@@ -24,7 +24,7 @@ def archive(files):
 
 
 def jvm(options):
-    """Simulate a JVM that writes the archive."""
+    """Write the archive as a JVM with these options does; return the last line of its output."""
     (draft,) = (option.partition("=")[2] for option in options if option.startswith("-XX:ArchiveClassesAtExit="))
     Path(draft).write_bytes(b"classes")
     return "a warning"

@@ -17,15 +17,19 @@ def conflict_of(tables, folder, **options):
 
 
 def two_in_turn(first, second, watermark):
-    """Return a history of two acknowledged records, one after the other, and a later poll."""
+    """Return a history of two acknowledged produces, one after the other, and a later poll that returns offset 0.
+
+    :param first: the acknowledged offset of the first produce. The value of a record is 100 + its offset.
+    :param watermark: the high watermark in the response to the poll.
+    """
     tables = Tables(topics={TOPIC: {}})
     for op_id, offset in enumerate((first, second)):
         tables.op(op_id, "produce", 10 * op_id, 10 * op_id + 5, acks=-1)
         tables.record(op_id, 0, "send", TOPIC, 0, offset, 100 + offset)
     op = tables.op(9, "poll", 30, 40)
     tables.record(op, 0, "read", TOPIC, 0, 0, 100)
-    place = {"topic": TOPIC, "partition": 0, "before": 0, "after": 1, "cause": "read"}
-    tables.add("positions", op_id=op, high_watermark=watermark, **place)
+    columns = {"topic": TOPIC, "partition": 0, "before": 0, "after": 1, "cause": "read"}
+    tables.add("positions", op_id=op, high_watermark=watermark, **columns)
     return tables
 
 
@@ -33,13 +37,13 @@ def two_in_turn(first, second, watermark):
 def test_valid_cluster_under_faults_is_linearizable_until_a_record_is_lost(tmp_path, seed):
     tables = FaultyCluster(random.Random(seed)).run(20)
     assert conflict_of(tables, tmp_path / "valid") is None
-    final = tables.rows["operations"][-1]["op_id"]
-    lost = next(row for row in tables.rows["records"] if row["op_id"] == final)
-    acknowledged = any(row["offset"] == lost["offset"] and row["direction"] == "send" for row in tables.rows["records"])
+    final_poll = tables.rows["operations"][-1]["op_id"]
+    lost = next(row for row in tables.rows["records"] if row["op_id"] == final_poll)
+    is_acked = any(row["offset"] == lost["offset"] and row["direction"] == "send" for row in tables.rows["records"])
     tables.rows["records"].remove(lost)
     conflict = conflict_of(tables, tmp_path / "lost")
-    assert conflict is None or conflict.fetches == (final,)
-    assert (conflict is not None) is acknowledged
+    assert conflict is None or conflict.fetches == (final_poll,)
+    assert (conflict is not None) is is_acked
 
 
 def test_extreme_op_ids_are_accepted(tmp_path):
@@ -107,10 +111,10 @@ def test_operation_that_never_returned_may_take_effect_at_any_later_time(row):
     tables = two_in_turn(0, 1, 2)
     tables.rows["operations"][row]["complete_ns"] = None
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict(linearizable=True) is None
-    against_time = two_in_turn(1, 0, 2)
-    assert partition_columns(against_time.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
-    against_time.rows["operations"][0]["complete_ns"] = None
-    assert partition_columns(against_time.in_memory("made-up"), TOPIC, 0).find_conflict() is None
+    wrong_order = two_in_turn(1, 0, 2)
+    assert partition_columns(wrong_order.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
+    wrong_order.rows["operations"][0]["complete_ns"] = None
+    assert partition_columns(wrong_order.in_memory("made-up"), TOPIC, 0).find_conflict() is None
 
 
 def test_tombstones_and_recreated_topics_are_rejected(tmp_path):
@@ -157,7 +161,7 @@ def test_only_a_deletion_that_may_have_taken_effect_explains_a_skipped_record(f,
     tables = two_in_turn(0, 1, 2)
     for row in tables.rows["records"]:
         row["topic_id"] = "A"
-    tables.rows["records"].pop()  # the read of offset 0, which the later poll passes
+    tables.rows["records"].pop()  # now the poll moves from offset 0 to 1 without returning a record
     tables.op(5, f, 16, 18, outcome, topic=TOPIC)
     conflict = partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict()
     assert (conflict is not None) is is_lost

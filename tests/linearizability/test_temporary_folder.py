@@ -1,4 +1,4 @@
-"""Removal of temporary folders: those of ended processes are removed, unless they are kept or of another user."""
+"""Temporary folders of ended processes are removed, unless they were kept or belong to another user."""
 
 import os
 import subprocess
@@ -34,10 +34,10 @@ def parent(tmp_path, monkeypatch):
 
 
 def run_program(end, action=""):
-    """Create a folder in a process that then ends, and return the folder's path.
+    """Run a process that creates a folder; return the path of the folder.
 
-    :param end: the last statement of the process.
-    :param action: a statement that uses `folder`.
+    :param end: the last statement of the process, which ends it.
+    :param action: a statement about `folder`, the TemporaryFolder of the process.
     """
     program = PROGRAM.format(action=action, end=end)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stdout.strip()

@@ -4,7 +4,7 @@ from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 
 def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
-    """Return a random history. Its rows fit the schemas, but may violate rules of the format (see `well_formed`)."""
+    """Return a random history. Its rows fit the schemas, but may break other rules of the format; see `well_formed`."""
 
     def maybe(p, yes, no=None):
         return yes if rng.random() < p else no
@@ -21,24 +21,24 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
     )
     ids = rng.choice([[None], ["A"], ["A", None], ["A", "B"], ["A", "B", None]])
     with_positions = rng.random() < 0.7
-    parts = rng.choice([1, 1, 2])
+    partitions = rng.choice([1, 1, 2])
     now, values, logs = 100, iter(range(1000, 9000)), {}
     sent = {}
     mode = rng.choice(["any", "any", "groups", "transactions"])
     if mode != "any":
-        ids, parts = ids[:1], rng.choice([1, 2])
+        ids, partitions = ids[:1], rng.choice([1, 2])
     group_share = {"any": 0.1, "groups": 0.8, "transactions": 0}[mode]
     for _ in range(rng.randrange(3, 18 if mode == "any" else 40)):
         now += rng.randrange(0, 6)
         process = rng.randrange(4 if mode == "any" else 2)
-        topic_id, partition = rng.choice(ids), rng.randrange(parts)
+        topic_id, partition = rng.choice(ids), rng.randrange(partitions)
         log = logs.setdefault((topic_id or ids[0], partition), [])
-        took = rng.randrange(0, 25)
-        complete = maybe(0.93, now + took)
-        kind = rng.random()
+        duration = rng.randrange(0, 25)
+        complete = maybe(0.93, now + duration)
+        chance = rng.random()
         if rng.random() < group_share:
             _add_group_rows(rng, tables, (now, complete, process), (topic_id, partition))
-        elif kind < 0.45:
+        elif chance < 0.45:
             outcome = rng.choices(["ok", "info", "fail"], [7, 2, 1])[0]
             idempotent = rng.random() < 0.5
             op = tables.op(
@@ -68,7 +68,7 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
                     while len(log) <= base + seq:
                         log.append(None)
                     log[base + seq] = (value, key)
-        elif kind < 0.85:
+        elif chance < 0.85:
             op = tables.op(
                 process,
                 "poll",
@@ -90,14 +90,14 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
                 value, key = log[offset]
                 if rng.random() < 0.05:
                     value = rng.choice([*sent, 7777, None])
-                place = maybe(0.93, offset, maybe(0.3, None, rng.randrange(9)))
+                returned_offset = maybe(0.93, offset, maybe(0.3, None, rng.randrange(9)))
                 tables.record(
                     op,
                     seq,
                     "read",
                     TOPIC,
                     partition,
-                    place,
+                    returned_offset,
                     value,
                     key=key,
                     topic_id=topic_id,
@@ -121,7 +121,7 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
                     )
                     begin = rng.randrange(9)
                     end = begin + rng.randrange(5)
-        elif kind < 0.93:
+        elif chance < 0.93:
             f = rng.choice(["commit_txn"] * (8 if mode == "transactions" else 2) + ["abort_txn", "init_producer_id"])
             tables.op(
                 process,
@@ -134,9 +134,9 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
                 producer_id=rng.choice([None, 5, 5, 6]),
                 producer_epoch=rng.choice([None, 0, 1, 2]),
             )
-        elif kind < 0.96:
+        elif chance < 0.96:
             tables.op(process, rng.choice(["seek", "assign"]), now, complete)
-        elif kind < 0.98:
+        elif chance < 0.98:
             tables.op(
                 process,
                 "delete_records",
@@ -158,16 +158,21 @@ def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
                 topic=TOPIC,
                 topic_id=maybe(0.5, topic_id),
             )
-    _add_states_and_faults(rng, tables, ids, parts, now)
+    _add_states_and_faults(rng, tables, ids, partitions, now)
     return tables
 
 
 def _add_group_rows(rng, tables, when, where):
+    """Add an assignment event, or an operation of a transaction or a group with its rows.
+
+    :param when: (time of the event or invocation, completion, process).
+    :param where: (topic id, partition).
+    """
     now, complete, process = when
     topic_id, partition = where
     place = {"topic": TOPIC, "topic_id": topic_id, "partition": partition}
     f = rng.choice(
-        ["commit_offsets"] * 3 + ["fetch_offsets"] * 3 + ["produce", "produce", "assigned", "assigned", "end"]
+        ["commit_offsets"] * 3 + ["fetch_offsets"] * 3 + ["produce", "produce", "assigned", "assigned", "other"]
     )
     group = rng.choice(["g", "g", "g", "h"])
     if f == "assigned":
@@ -183,7 +188,7 @@ def _add_group_rows(rng, tables, when, where):
             **place,
         )
         return
-    if f == "end":
+    if f == "other":
         f = rng.choice(["heartbeat", "commit_txn"] * 8 + ["unsubscribe", "close", "share_fetch", "delete_group"])
     op = tables.op(
         process,
@@ -210,7 +215,7 @@ def _add_group_rows(rng, tables, when, where):
 
 
 def arbitrary_group_history(rng):
-    """Return a few transactions, inputs, commits, fetches and owners of one partition; many of them conflict."""
+    """Return a history of transactions, commits, fetches and assignments of one partition that often conflict."""
     tables, now = Tables(topics={TOPIC: {}}), 10
     place = {"topic": TOPIC, "partition": 0}
     kinds = ["produce", "commit_txn", "assigned", "heartbeat"] + ["commit_offsets", "fetch_offsets"] * 2
@@ -309,24 +314,24 @@ def _add_states_and_faults(rng, tables, ids, parts, now):
 
 
 def well_formed(tables):
-    """Repair the rows that violate the format, and leave the others as they are; return the history."""
+    """Change the rows so that the history is valid for `validate`; return the history."""
     ids = {row["topic_id"] for rows in tables.rows.values() for row in rows if row.get("topic_id")}
     for name in ("records", "positions"):
         for row in tables.rows[name]:
             row["topic_id"] = row["topic_id"] or min(ids, default=None)
-    sent, ends = set(), {}
+    sent, next_invoke_ns = set(), {}
     for row in tables.rows["records"]:
         if row["direction"] == "send" and row["value"] is not None:
-            place = row["topic_id"], row["partition"], row["value"]
-            row["value"] = 100_000 + len(sent) if place in sent else row["value"]
+            identity = row["topic_id"], row["partition"], row["value"]
+            row["value"] = 100_000 + len(sent) if identity in sent else row["value"]
             sent.add((row["topic_id"], row["partition"], row["value"]))
     for row in reversed(tables.rows["operations"]):
         if row["complete_ns"] is None and row["outcome"] == "ok":
             row["outcome"] = "info"
         if row["f"] != "produce":
             if row["complete_ns"] is not None:
-                row["complete_ns"] = min(row["complete_ns"], ends.get(row["process"], row["complete_ns"]))
-            ends[row["process"]] = row["invoke_ns"]
+                row["complete_ns"] = min(row["complete_ns"], next_invoke_ns.get(row["process"], row["complete_ns"]))
+            next_invoke_ns[row["process"]] = row["invoke_ns"]
     for row in tables.rows["positions"]:
         if row["cause"] != "read":
             row["after"] = row["before"]

@@ -1,4 +1,4 @@
-"""Faulty cluster: valid histories of three nodes under faults, with produces, reported states and reads of replicas.
+"""Faulty cluster: valid histories of three nodes with faults, produces, returned states and reads of replicas.
 
 `arbitrary_cluster_history` has the same kinds of rows with arbitrary values.
 """
@@ -7,20 +7,25 @@ from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 SECOND = 1_000_000_000
 ISOLATED = "1->3,3->1,3->2,2->3,3->client,client->3"
-"""The links of node 3 to all other nodes and to clients."""
+"""All links of node 3 to the other nodes and to clients, in both directions."""
 HALF_ISOLATED = "2->3,3->2,3->client,client->3"
 NODES = (1, 2, 3)
 ALLOWED_S = 30 + 2 * (3 + 6 + 1 + 1 + 2)
-"""Time that Kafka may take to recover from a change (`anomalies.healing`), with the settings `CLUSTER`."""
+"""Time that Kafka may take to recover after a fault begins or ends, with the settings `CLUSTER` (see `healing`)."""
 CLUSTER = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
 PLACE = {"topic": TOPIC, "topic_id": "A", "partition": 0}
 NOT_SERVED_ERRORS = ("REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "LEADER_NOT_AVAILABLE")
 
 
 class FaultyCluster:
-    """A cluster with changing faults, which recovers from each change within the allowed time.
+    """A cluster that recovers within the allowed time after each start and end of a fault.
 
-    After recovery the ISR has all nodes without a fault, and produces succeed if there are at least two of these.
+    After recovery, the ISR consists of the healthy nodes, which no fault affects, and produces succeed if at least two
+    nodes are healthy.
+
+    :ivar end: the log end offset.
+    :ivar faults: {fault id: (affected nodes, row of `faults`)} of the faults that have not healed.
+    :ivar log: {offset: (value, leader epoch)}.
     """
 
     def __init__(self, rng):
@@ -31,6 +36,7 @@ class FaultyCluster:
         self.recovers_ns, self.number = 0, 0
 
     def run(self, steps):
+        """Take random steps; then heal all faults, read all logs, and return the history."""
         self.describe()
         for _ in range(steps):
             self.rng.choice([self.produce, self.produce, self.produce, self.describe, self.inject_fault, self.heal])()
@@ -47,6 +53,7 @@ class FaultyCluster:
         return self.tables
 
     def ns(self):
+        """Advance the clock by 1 ns; return its time."""
         self.now += 1
         return self.now
 
@@ -55,6 +62,7 @@ class FaultyCluster:
 
     @property
     def affected(self):
+        """The nodes that a fault affects now."""
         return {node for nodes, _ in self.faults.values() for node in nodes}
 
     @property
@@ -68,13 +76,14 @@ class FaultyCluster:
         self.recovers_ns = self.now + int(self.rng.random() * (ALLOWED_S - 10) * SECOND)
 
     def update_isr(self):
+        """Set the ISR to the healthy nodes, if the cluster has recovered."""
         if self.now < self.recovers_ns:
             return
         healthy = set(NODES) - self.affected
         self.isr = healthy or self.isr
 
     def produce(self, until_stable=False):
-        """Write a few consecutive produces, or with `until_stable` enough of them to exceed the allowed time."""
+        """Add a few consecutive produces or, with `until_stable`, produces for longer than the allowed time."""
         until = self.now + (ALLOWED_S + 20) * SECOND if until_stable else 0
         for _ in range(ALLOWED_S if until_stable else self.rng.randrange(1, 12)):
             if until_stable and self.now > until:
@@ -93,6 +102,10 @@ class FaultyCluster:
             self.pass_time(self.rng.choice([0, 0, 1]))
 
     def write(self, invoke_ns, has_one_attempt, node, error=None):
+        """Add a produce; a produce with an error may have appended its record.
+
+        :param node: the node that responded; None if it is unknown.
+        """
         outcome = "ok" if error is None else "info"
         columns = {"attempts": 1 if has_one_attempt else None, "node": node}
         op = self.tables.op(1, "produce", invoke_ns, self.ns(), outcome, error=error, acks=-1, producer_id=5, **columns)
@@ -105,6 +118,7 @@ class FaultyCluster:
         self.tables.record(op, 0, "send", TOPIC, 0, offset, self.value, topic_id="A")
 
     def describe(self, *, quorum=False):
+        """Add the responses of a healthy node: the ISR and, at random or with `quorum`, the voters."""
         self.update_isr()
         healthy = [node for node in NODES if node not in self.affected]
         if not healthy:
@@ -112,8 +126,8 @@ class FaultyCluster:
         times = {"asked_ns": self.ns(), "answered_ns": self.ns(), "node": self.rng.choice(healthy)}
         self.tables.add("states", source="metadata", isr=sorted(self.isr), leader_epoch=self.epoch, **times, **PLACE)
         if len(healthy) >= 2 and (quorum or self.rng.random() < 0.7):
-            place = {"topic": "__cluster_metadata", "partition": 0, "isr": list(NODES), "leader_epoch": 1}
-            self.tables.add("states", source="describe_quorum", **times, **place)
+            quorum_state = {"topic": "__cluster_metadata", "partition": 0, "isr": list(NODES), "leader_epoch": 1}
+            self.tables.add("states", source="describe_quorum", **times, **quorum_state)
 
     def inject_fault(self, target=None):
         target = target or self.rng.choice(["1", "2", "3", "1->2", "client->3", ISOLATED])
@@ -145,7 +159,7 @@ class FaultyCluster:
 
 
 def arbitrary_cluster_history(rng):
-    """Return a few rows of one partition, tens of seconds apart, that often contradict each other."""
+    """Return a history of one partition: a few rows, tens of seconds apart, that often contradict each other."""
     topic = {"min.insync.replicas": rng.choice(["1", "2"])}
     if rng.random() < 0.2:
         topic["cleanup.policy"] = "compact"
@@ -172,16 +186,16 @@ def arbitrary_cluster_history(rng):
             tables.record(op, 0, "send", TOPIC, 0, None, value)
         elif kind in ("isr", "quorum"):
             isr = rng.choice([[1, 2, 3], [1, 2, 3], [1, 2], [3], None])
-            place = {"topic": TOPIC if kind == "isr" else "__cluster_metadata", "partition": 0, "isr": isr}
+            state = {"topic": TOPIC if kind == "isr" else "__cluster_metadata", "partition": 0, "isr": isr}
             source = "metadata" if kind == "isr" else "describe_quorum"
-            tables.add("states", source=source, asked_ns=now, answered_ns=now + rng.choice([0, 1, SECOND]), **place)
+            tables.add("states", source=source, asked_ns=now, answered_ns=now + rng.choice([0, 1, SECOND]), **state)
         elif kind == "ends" and rng.random() < 0.3:
-            place = {"topic": TOPIC, "partition": 0, "leader_epoch": rng.choice([None, 0]), "node": 1}
+            state = {"topic": TOPIC, "partition": 0, "leader_epoch": rng.choice([None, 0]), "node": 1}
             error = rng.choice([None, "NOT_LEADER_OR_FOLLOWER"])
-            tables.add("states", source="list_offsets", asked_ns=now, answered_ns=now + 1, error=error, **place)
+            tables.add("states", source="list_offsets", asked_ns=now, answered_ns=now + 1, error=error, **state)
         elif kind == "fault" and rng.random() < 0.5:
             fault = rng.choice(["kill"] * 6 + ["pause", "cut", "election", "configuration", "wipe"])
-            target = {
+            targets = {
                 "cut": rng.choice(["1->2", "client->3", ISOLATED, HALF_ISOLATED]),
                 "election": TOPIC,
                 "configuration": TOPIC,
@@ -191,11 +205,11 @@ def arbitrary_cluster_history(rng):
                 "election": "preferred",
                 "cut": rng.choice([None, "listener 1"]),
             }.get(fault)
-            until = rng.choice(
+            heal_ns = rng.choice(
                 [now + 1, now + 30 * SECOND, now + 90 * SECOND, now + 200 * SECOND, now + 200 * SECOND, None]
             )
-            columns = {"kind": fault, "target": target.get(fault, rng.choice("123")), "argument": argument}
-            tables.add("faults", fault_id=number, inject_ns=now, heal_ns=until, **columns)
+            columns = {"kind": fault, "target": targets.get(fault, rng.choice("123")), "argument": argument}
+            tables.add("faults", fault_id=number, inject_ns=now, heal_ns=heal_ns, **columns)
         elif kind == "disk":
             _add_replica_reads(rng, tables, number, now)
         elif kind == "reassign" and rng.random() < 0.2:
@@ -206,6 +220,7 @@ def arbitrary_cluster_history(rng):
 
 
 def _add_replica_reads(rng, tables, number, now):
+    """Add reads of the logs of some nodes. Most records and ranges are the same in all logs."""
     for node in rng.choice([(1, 2), (1, 2, 3), (2,)]):
         columns = {"node": rng.choice([node] * 9 + [None]), "isolation": "read_uncommitted"}
         op = tables.op(100 + number, "read_replica", now, now + rng.choice([0, 1]), **columns)
@@ -217,12 +232,12 @@ def _add_replica_reads(rng, tables, number, now):
             tables.record(op, seq, "read", TOPIC, 0, offset, value, **columns)
         if rng.random() < 0.9:
             start = rng.choice([None] * 5 + [1])
-            place = {"topic": TOPIC, "partition": 0, "before": before, "after": after, "log_start_offset": start}
-            tables.add("positions", op_id=op, cause=rng.choice(["read"] * 9 + ["reset"]), **place)
+            position = {"topic": TOPIC, "partition": 0, "before": before, "after": after, "log_start_offset": start}
+            tables.add("positions", op_id=op, cause=rng.choice(["read"] * 9 + ["reset"]), **position)
 
 
 def unavailable(tables, rng):
-    """Let all produces fail: after the last fault has healed, or while the last fault affects one node of three."""
+    """Let all produces fail while the last fault affects one node of three, or after the last fault has healed."""
     last = tables.rows["faults"][-1]
     begin, end = rng.choice([(last["inject_ns"], last["heal_ns"]), (last["heal_ns"], 10**18)])
     produces = [row for row in tables.rows["operations"] if row["f"] == "produce"]
@@ -259,4 +274,4 @@ def not_converged(tables, rng):
 
 
 PLANTED_CLUSTER_ANOMALIES = {"unavailable": unavailable, "not-converged": not_converged}
-"""Functions that each plant an anomaly in a `FaultyCluster`, and return whether that was possible."""
+"""Functions that each plant an anomaly in a history of a `FaultyCluster`; return whether that was possible."""

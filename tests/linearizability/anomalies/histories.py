@@ -18,6 +18,7 @@ class Tables:
         self.rows = {name: [] for name in SCHEMAS}
 
     def add(self, table, **columns):
+        """Add a row, with null in all other columns; return it."""
         unknown = set(columns) - set(SCHEMAS[table].names)
         assert not unknown, unknown
         row = {name: columns.get(name) for name in SCHEMAS[table].names}
@@ -25,6 +26,7 @@ class Tables:
         return row
 
     def op(self, process, f, invoke_ns, complete_ns, outcome="ok", **columns):
+        """Add an operation; return its op_id."""
         op_id = len(self.rows["operations"])
         self.add(
             "operations",
@@ -39,6 +41,7 @@ class Tables:
         return op_id
 
     def record(self, op_id, seq, direction, topic, partition, offset, value, **columns):
+        """Add a row of `records`, which is intact by default; return it."""
         columns = {"intact": True, **columns}
         return self.add(
             "records",
@@ -53,11 +56,12 @@ class Tables:
         )
 
     def in_memory(self, source):
-        """Return the history that `write` would write."""
+        """Return the history without writing it. `source` names it in messages."""
         tables = {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in self.rows.items() if rows}
         return history_of_tables(source, RunInfo.of(source, self.run), tables)
 
     def write(self, folder, files=1):
+        """Write the history into a folder, each table into up to `files` files; return the folder."""
         history = folder / "history"
         history.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps(self.run))
@@ -69,9 +73,9 @@ class Tables:
                 pq.write_table(table, history / f"{name}.parquet")
             else:
                 (history / name).mkdir()
-                step = -(-len(rows) // files)
-                for at in range(0, len(rows), step):
-                    pq.write_table(table.slice(at, step), history / name / f"{at:05}.parquet")
+                rows_per_file = -(-len(rows) // files)
+                for first in range(0, len(rows), rows_per_file):
+                    pq.write_table(table.slice(first, rows_per_file), history / name / f"{first:05}.parquet")
         return folder
 
 

@@ -1,10 +1,14 @@
-"""Interleaved transactions at the end of a history: the shortest cycle of each kind, and the same steps in series."""
+"""Interleaved transactions that tests append to a history: the shortest cycle of each anomaly, or arbitrary steps.
+
+`linearizability.synthetic.interleavings` defines steps and their options.
+"""
 
 from linearizability.synthetic.episode import Episode
 from linearizability.synthetic.interleavings import INTERLEAVINGS, READ, SEND, write_interleaving
 from linearizability.synthetic.workload import Topic
 
 FIRST_VALUE = 90_000
+"""The lowest value of the appended records; the histories themselves have lower values."""
 
 
 def write_into(tables, steps):
@@ -29,23 +33,23 @@ def planting(name):
 
 
 def serial_steps(steps):
-    """Return the same transactions one after the other, as a correct broker executes them."""
+    """Return the steps of one transaction after the other, without options, as a correct broker executes them."""
     return sorted((step[:3] for step in steps), key=lambda step: step[0])
 
 
 def arbitrary_steps(rng):
-    """Return a few transactions of a few steps."""
+    """Return the interleaved steps of up to four transactions, some with an option."""
     numbers, steps = range(1, rng.randrange(3, 6)), []
     kinds = rng.choice([[SEND], [SEND, READ], [SEND, READ, READ]])
     options = rng.choice([[None], [None, None, 1, "dirty"]])
     for _ in range(rng.randrange(4, 12)):
         kind = rng.choice(kinds)
-        own = rng.choice(options)
-        is_plain = own is None or (kind == SEND and own == "dirty")
-        rest = () if is_plain else (own + rng.randrange(5) if own == 1 else own,)
+        option = rng.choice(options)
+        has_no_option = option is None or (kind == SEND and option == "dirty")
+        rest = () if has_no_option else (option + rng.randrange(5) if option == 1 else option,)
         steps.append((rng.choice(numbers), kind, rng.choice("ab"), *rest))
     return steps
 
 
 PLANTED_CYCLES = {name: planting(name) for name in INTERLEAVINGS}
-"""Functions that plant a cycle anomaly in any history."""
+"""Functions that each plant a cycle anomaly in any history."""

@@ -1,7 +1,6 @@
-"""Oracle of the anomalies: a second implementation of the definitions, row by row and without arrays or shards.
+"""Oracle of the anomalies: a second implementation of their definitions, independent of `linearizability`.
 
-It is written from the description of the anomalies, independently of the package. Each function is one definition as a
-loop.
+It is written from docs/anomalies.md. Each definition is a loop over rows, without arrays or shards.
 """
 
 from collections import defaultdict
@@ -15,7 +14,16 @@ from tests.linearizability.anomalies.oracle_runs import judge_run
 
 
 class Oracle:
-    """Judgement of one history: `run` has the members of run.json, and `tables` is {table: [row]}."""
+    """Judgement of one history.
+
+    :param run: the members of run.json.
+    :param tables: {table: [row]}.
+    :ivar t: rows by table.
+    :ivar op: operations by op_id.
+    :ivar ids: topic ids by topic.
+    :ivar txn: facts by transaction, which is (process, txn_seq).
+    :ivar found: {(name, verdict): [(op_ids, topic, partition, offset, value)]}.
+    """
 
     def __init__(self, run, tables):
         self.run = run
@@ -38,7 +46,7 @@ class Oracle:
         judge_clusters(self, logs)
 
     def judgement(self):
-        """Return {(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""
+        """Return {(name, verdict): (count, the lowest ten (op_ids, topic, partition, offset, value))}."""
 
         def order(e):
             return (e[1] or "", -1 if e[2] is None else e[2], e[3] is None, e[3] or 0, e[0], e[4] is None, e[4] or 0)
@@ -48,11 +56,13 @@ class Oracle:
     # ---- topics
 
     def topic_of(self, row):
+        """Return (topic, topic id). If the row has no id, it is the only id of the topic, or None."""
         ids = self.ids[row["topic"]]
         topic_id = row["topic_id"]
         return (row["topic"], next(iter(ids)) if topic_id is None and len(ids) == 1 else topic_id)
 
     def logs(self):
+        """Return (topic, topic id, partition) of each log in the history."""
         return sorted(
             {
                 (*self.topic_of(row), row["partition"])
@@ -64,6 +74,10 @@ class Oracle:
         )
 
     def rows_of(self, name, log):
+        """Return the rows of a log in a table, without those offsets of acknowledged tombstones that may be ambiguous.
+
+        Such an offset is ambiguous if two tombstones of a key claim it, with weaker acks, or after a loss of content.
+        """
         rows = [
             row for row in self.t[name] if row["topic"] is not None and (*self.topic_of(row), row["partition"]) == log
         ]
@@ -83,10 +97,12 @@ class Oracle:
         ]
 
     def ambiguous(self, topic, topic_id):
+        """Whether rows with this topic id, which may be None, may belong to several incarnations of the topic."""
         return topic_id is None and (
             len(self.ids[topic]) > 1
             or any(
-                o["f"] == "delete_topic" and o["outcome"] != "fail" and o["topic"] == topic for o in self.op.values()
+                op["f"] == "delete_topic" and op["outcome"] != "fail" and op["topic"] == topic
+                for op in self.op.values()
             )
         )
 
@@ -117,26 +133,27 @@ class Oracle:
     # ---- transactions
 
     def decide_transactions(self):
+        """Set `txn`; `begun` is the time of the first commit request, and `open_until` the end of the transaction."""
         members = defaultdict(list)
-        for o in sorted(self.op.values(), key=lambda o: o["op_id"]):
-            if o["txn_seq"] is not None:
-                members[o["process"], o["txn_seq"]].append(o)
+        for op in sorted(self.op.values(), key=lambda op: op["op_id"]):
+            if op["txn_seq"] is not None:
+                members[op["process"], op["txn_seq"]].append(op)
         self.txn = {}
         for key, ops in members.items():
-            commits = [o for o in ops if o["f"] == "commit_txn"]
-            aborts = [o for o in ops if o["f"] == "abort_txn"]
-            ok = [o for o in commits if o["outcome"] == "ok"]
-            info = [o for o in commits if o["outcome"] == "info"]
-            names = {o["txn_id"] for o in ops if o["txn_id"] is not None}
+            commits = [op for op in ops if op["f"] == "commit_txn"]
+            aborts = [op for op in ops if op["f"] == "abort_txn"]
+            ok = [op for op in commits if op["outcome"] == "ok"]
+            info = [op for op in commits if op["outcome"] == "info"]
+            names = {op["txn_id"] for op in ops if op["txn_id"] is not None}
             fenced = any(
-                o["f"] == "init_producer_id" and o["txn_id"] in names and o["op_id"] > ops[0]["op_id"]
-                for o in self.op.values()
+                op["f"] == "init_producer_id" and op["txn_id"] in names and op["op_id"] > ops[0]["op_id"]
+                for op in self.op.values()
             )
-            aborted = any(o["outcome"] == "ok" for o in aborts) or (
-                not ok and not info and (bool(aborts) or any(o["outcome"] == "fail" for o in commits) or fenced)
+            aborted = any(op["outcome"] == "ok" for op in aborts) or (
+                not ok and not info and (bool(aborts) or any(op["outcome"] == "fail" for op in commits) or fenced)
             )
-            open_until = min((self.complete(o["op_id"]) for o in ok), default=FOREVER)
-            begun = min((o["invoke_ns"] for o in (*ok, *info)), default=FOREVER)
+            open_until = min((self.complete(op["op_id"]) for op in ok), default=FOREVER)
+            begun = min((op["invoke_ns"] for op in (*ok, *info)), default=FOREVER)
             self.txn[key] = {"committed": bool(ok), "aborted": aborted, "open_until": open_until, "begun": begun}
             if info and not ok:
                 reads = self.committed_reads(key)
@@ -144,6 +161,7 @@ class Oracle:
                     self.txn[key].update(committed=True, open_until=min(reads))
 
     def committed_reads(self, key):
+        """Return when the read_committed reads of the records of a transaction completed."""
         found = []
         for log in self.logs():
             records = self.rows_of("records", log)
@@ -158,10 +176,12 @@ class Oracle:
         return found
 
     def txn_key(self, op_id):
-        o = self.op[op_id]
-        return None if o["txn_seq"] is None else (o["process"], o["txn_seq"])
+        """Return the transaction of an operation, or None."""
+        op = self.op[op_id]
+        return None if op["txn_seq"] is None else (op["process"], op["txn_seq"])
 
     def identity(self, row):
+        """Return the identity of a record: its value, or the key and offset of a tombstone, or else the row itself."""
         if row["value"] is not None:
             return ("value", row["value"])
         known = row["offset"] is not None and (row["direction"] == "read" or self.op[row["op_id"]]["outcome"] == "ok")
@@ -172,7 +192,10 @@ class Oracle:
     # ---- settings and faults
 
     def in_force(self, topic, name, aliases=()):
-        """Return [(value, time from which the value applies)] of a property of a topic."""
+        """Return [(value, time from which the value applies)] of a topic property.
+
+        :param aliases: names of the corresponding broker property.
+        """
 
         def given(fault):
             pairs = dict(part.split("=", 1) for part in (fault["argument"] or "").split(",") if "=" in part)
@@ -188,7 +211,7 @@ class Oracle:
         return [*base[:1], *wide, *own]
 
     def content_at_risk(self, topic):
-        """Return [(node, begin, end)] of faults that lost content, and when an unclean election became possible."""
+        """Return [(node, begin, end)] of faults that lose content, and when unclean elections become possible."""
         flush = [v for v, _ in self.in_force(topic, "flush.messages", ("log.flush.interval.messages",))]
         flushed = bool(flush) and all(v == "1" for v in flush)
         lost = []
@@ -204,16 +227,18 @@ class Oracle:
         return lost, max(min(allowed), min(broken)) if allowed and broken else FOREVER
 
     def keeps_content(self, topic):
+        """Whether no fault may lose content, and no unclean election is possible."""
         lost, unclean = self.content_at_risk(topic)
         return not lost and unclean == FOREVER
 
     def healed_after(self):
+        """Return when the last fault healed: FOREVER if some fault never did, None without faults."""
         heals = [FOREVER if f["heal_ns"] is None else f["heal_ns"] for f in self.t["faults"]]
         return max(heals, default=None)
 
 
 class Log(RecordAnomalies, ResponseAnomalies):
-    """A topic partition of one topic id, with its anomalies."""
+    """A partition of one topic id, with its anomalies."""
 
     def judge(self):
         self.judge_records()

@@ -31,6 +31,7 @@ def judge_clusters(o, logs):
 
 
 def allowed_ns(o):
+    """Return the time that the cluster may take to recover after a fault begins or ends."""
     total = 0
     for name, default in DEFAULTS_MS.items():
         values = [int(value) for value, _ in o.in_force("", name)]
@@ -39,11 +40,15 @@ def allowed_ns(o):
 
 
 def heal_ns(f):
+    """Return when the effect of a fault ends; that of a changed setting never does."""
     return FOREVER if f["heal_ns"] is None or f["kind"] == "configuration" else f["heal_ns"]
 
 
 def affected_by(f):
-    """Return the affected nodes. In tests a target is a node, links `1->2` with commas between them, or a topic."""
+    """Return the nodes that a fault affects, or ALL_NODES.
+
+    In tests, a target is a node, a topic, or links such as `1->2` with commas between them.
+    """
     if f["kind"] == "configuration":
         return ALL_NODES
     if f["kind"] == "election":
@@ -51,16 +56,18 @@ def affected_by(f):
     links = [set(link.split("->")) for link in f["target"].split(",")]
     ends = set.union(*links)
     if "client" in ends:
+        # A cut of client links affects only one node if it cuts this node off in both directions, on every listener.
         shared = set.intersection(*links) - {"client"}
-        is_whole = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
-        back = {"->".join(reversed(link.split("->"))) for link in f["target"].split(",")}
-        if not is_whole or len(shared) != 1 or back != set(f["target"].split(",")):
+        is_on_every_listener = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
+        reversed_links = {"->".join(reversed(link.split("->"))) for link in f["target"].split(",")}
+        if not is_on_every_listener or len(shared) != 1 or reversed_links != set(f["target"].split(",")):
             return ALL_NODES
         ends = shared
     return {int(node) for node in ends}
 
 
 def affected(o, begin, end):
+    """Return the nodes that a fault affects at any time in a period, or ALL_NODES."""
     nodes = set()
     for f in o.t["faults"]:
         if f["inject_ns"] < end and heal_ns(f) > begin:
@@ -71,15 +78,18 @@ def affected(o, begin, end):
 
 
 def edges(o):
+    """Return the times at which faults begin or end."""
     return {f[edge] for f in o.t["faults"] for edge in ("inject_ns", "heal_ns")} - {None}
 
 
 def periods(o):
+    """Return [(begin, end, affected nodes)] of the periods in which no fault begins or ends."""
     bounds = [NEVER, *sorted(edges(o)), FOREVER]
     return [(begin, end, affected(o, begin, end)) for begin, end in pairwise(bounds)]
 
 
 def isr_size(o, log):
+    """Return the size of a full ISR: the replication factor or, if it is unknown, the size of the largest ISR."""
     factors = [int(v) for name in ("replication.factor",) for v, _ in o.in_force(log.topic, name)]
     return max(factors) if factors else max((len(s["isr"]) for s in log.states if s["isr"] is not None), default=0)
 
@@ -101,6 +111,10 @@ def not_converged(o, log):
 
 
 def compare_replicas(o, log, begin, end, size):
+    """Compare the records that the last `read_replica` of each node returned in a period.
+
+    :param size: size of a full ISR.
+    """
     after = [
         s["answered_ns"] for s in log.states if s["isr"] is not None and s["asked_ns"] > begin and len(s["isr"]) >= size
     ]
@@ -180,7 +194,10 @@ def unavailable(o, log, logs):
 
 
 def outages(attempts):
-    """Group failed attempts into outages, which a success or five seconds without an attempt separate."""
+    """Group failed attempts into outages. A success, or five seconds without an attempt, ends an outage.
+
+    :param attempts: [(time of the last success before, begin, op_id, end)] in ascending order.
+    """
     found = []
     for one in attempts:
         if found and found[-1][0][0] == one[0] and one[1] <= max(t[3] for t in found[-1]) + 5 * SECOND:
@@ -191,10 +208,11 @@ def outages(attempts):
 
 
 def isr_known(o, log, nodes, begin, end):
-    """Return the time from which enough unaffected in-sync replicas are known; None if they are not known.
+    """Return the time from which the ISR is known to have enough unaffected members; None if this is unknown.
 
-    Without affected nodes, it is `begin`. Otherwise it is when the last usable ISR was requested. A report before
-    `begin` is usable if no fault had changed for the allowed time.
+    Without affected nodes, this is `begin`. Otherwise it is the time of the request that returned the last stable ISR
+    before `begin`. An ISR is stable if no fault began or ended from the allowed time before its request until its
+    response.
     """
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
@@ -214,6 +232,7 @@ def isr_known(o, log, nodes, begin, end):
 
 
 def connected(o, logs, nodes, begin, window):
+    """Whether most voters are unaffected, and every fault of client links during `window` names all voters."""
     if not nodes:
         return True
     reports = [

@@ -1,6 +1,6 @@
-"""Oracle of the cycle anomalies: all simple cycles, and the anomaly that each one shows.
+"""Oracle of the cycle anomalies: a search for all simple cycles of a small graph.
 
-`name_cycles` takes any small graph; `judge_cycles` builds the graph of a history.
+`name_cycles` finds the anomalies of any graph. `judge_cycles` builds the graph of a history for it.
 """
 
 from collections import defaultdict
@@ -9,20 +9,29 @@ from itertools import pairwise
 from tests.linearizability.anomalies.oracle_logs import FOREVER
 
 WW, STABLE_WR, WR, RW, PROCESS, REAL_TIME = range(6)
+"""Kinds of edges. STABLE_WR is a write-read edge by a read_committed read, WR one by any other read."""
 WRITE_READS, TIMED = {STABLE_WR, WR}, {PROCESS, REAL_TIME}
 LEVELS = ({WW}, {WW, *WRITE_READS}, {WW, *WRITE_READS, RW})
 NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
+"""The anomaly of each of LEVELS."""
 
 
 def name_cycles(nodes, edges):
-    """Return [(name, verdict, cycle)] for nodes that are ordered by age, and a set of edges (source, target, kind).
+    """Return [(name, verdict, cycle)] of a graph, one for each anomaly of each component.
 
-    A cycle is a list of edges. Each component shows the shortest cycle through its lowest node that is on a cycle; if
-    several are equally short, the lowest of them.
+    The cycle of a component is the shortest one through the lowest node that is on a cycle; of several shortest cycles,
+    the lowest one.
+
+    :param nodes: transactions, ordered by age.
+    :param edges: {(source, target, kind)}. A cycle is a list of such edges.
     """
     all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
     def cycles(start, first, rest, read_writes=None):
+        """Return the cycles through a node whose first edge has a kind in `first`, and all later edges one in `rest`.
+
+        :param read_writes: required number of RW edges after the first edge (default: any).
+        """
         return [
             cycle
             for cycle in all_cycles[start]
@@ -32,7 +41,7 @@ def name_cycles(nodes, edges):
         ]
 
     def lowest(component, choose):
-        """Return the shortest cycle that `choose` returns for the lowest node with a cycle; None without one."""
+        """Return the shortest cycle of `choose(node)` for the lowest node that has any; None if no node has a cycle."""
         start = min((node for node in component if choose(node)), default=None)
         found = [] if start is None else choose(start)
         return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)
@@ -41,12 +50,12 @@ def name_cycles(nodes, edges):
         ("cycle-G0", "permitted", lowest(component, lambda node: cycles(node, {WW}, {WW})))
         for component in components(nodes, edges, {WW})
     ]
-    promised = components(nodes, edges, {STABLE_WR})
-    for component in promised:
+    violated = components(nodes, edges, {STABLE_WR})
+    for component in violated:
         cycle = lowest(component, lambda node: cycles(node, {STABLE_WR}, {STABLE_WR}))
         found.append(("cycle-G1c", "violation", cycle))
     for component in components(nodes, edges, LEVELS[1]):
-        if not any(broken <= component for broken in promised):
+        if not any(violation <= component for violation in violated):
             cycle = lowest(component, lambda node: cycles(node, WRITE_READS, LEVELS[1]))
             found.append(("cycle-G1c", "permitted", cycle))
     for component in components(nodes, edges, LEVELS[2]):
@@ -84,7 +93,7 @@ def cycles_from(start, edges):
 
 
 def components(nodes, edges, kinds):
-    """Return the strongly connected components with at least two nodes in the graph of the edges of some kinds."""
+    """Return the strongly connected components of at least two nodes, with only the edges of these kinds."""
     reachable = {node: reachable_from(node, edges, kinds) for node in nodes}
     return {
         frozenset(other for other in nodes if other in reachable[node] and node in reachable[other])
@@ -105,7 +114,7 @@ def reachable_from(start, edges, kinds):
 
 
 def real_time(nodes, times):
-    """Return the real-time edges of nodes with `times`: {node: (begin, end)}."""
+    """Return the real-time edges between nodes. `times` is {node: (begin, end)}."""
     return {
         (one, other, REAL_TIME) for one in nodes for other in nodes if max(times[one]) < times[other][0] if one != other
     }
@@ -131,10 +140,12 @@ def judge_cycles(o, logs):
         (age[one], age[next_one]) for one in touched for next_one in [following(o, one, touched, ops)] if next_one
     }
     edges |= timed | {(one, other, PROCESS) for one, other in process if (one, other, REAL_TIME) not in timed}
-    places = {(age[source], age[target], kind): min(own) for (source, target, kind), own in rows.items()}
+    evidence_rows = {(age[source], age[target], kind): min(own) for (source, target, kind), own in rows.items()}
     for name, verdict, cycle in name_cycles(sorted(times), edges):
-        topic, partition, offset, _, _, value = next(places[edge] for edge in cycle if edge in places)
-        op_ids = [op_id for edge in cycle for op_id in (places[edge][3:5] if edge in places else edge[:2])]
+        topic, partition, offset, _, _, value = next(evidence_rows[edge] for edge in cycle if edge in evidence_rows)
+        op_ids = [
+            op_id for edge in cycle for op_id in (evidence_rows[edge][3:5] if edge in evidence_rows else edge[:2])
+        ]
         evidence = (
             tuple(op_ids),
             topic,
@@ -145,17 +156,17 @@ def judge_cycles(o, logs):
 
 
 def following(o, key, touched, ops):
-    """Return the first transaction that the same process began after the commit request of this one, or None."""
+    """Return the first transaction that the same process began after the commit request of a transaction, or None."""
     begun = {other: min(x["invoke_ns"] for x in ops[other]) for other in touched if other[0] == key[0]}
     later = [other for other, at in begun.items() if at > o.txn[key]["begun"]]
     return min(later, key=lambda other: (begun[other], ops[other][0]["op_id"]), default=None)
 
 
 def dependencies(o, log, ops, rows):  # noqa: C901 - one loop for each kind of edge
-    """Add the edges of one log: {(source, target, kind): [(topic, partition, offset, source op, target op, value)]}."""
+    """Add the edges of a log to {(source, target, kind): [(topic, partition, offset, source op, target op, value)]}."""
 
     def reader_of(op_id):
-        """Return the committed transaction of a read; None if it has none or was invoked after the commit request."""
+        """Return the transaction of a read; None if it did not commit, or its commit was requested before the read."""
         key = o.txn_key(op_id)
         return key if key in ops and o.invoke(op_id) <= o.txn[key]["begun"] else None
 

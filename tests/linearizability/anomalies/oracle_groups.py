@@ -1,4 +1,4 @@
-"""Oracle of the anomalies of consumer groups, each as a loop over the rows of one partition."""
+"""Oracle of the anomalies of consumer groups. Each function is a loop over the rows of one partition."""
 
 from itertools import product
 
@@ -14,10 +14,12 @@ def judge_groups(log):
 
 
 def verdict(log, *topics):
+    """Return the verdict of an anomaly: permitted if the committed offsets or these topics may have lost content."""
     return "violation" if all(log.o.keeps_content(topic) for topic in ("__consumer_offsets", *topics)) else "permitted"
 
 
 def judged_groups(log):
+    """Return the groups whose offsets in this partition certainly were not deleted."""
     o = log.o
     deleted = {op["group"] for op in o.op.values() if op["f"].startswith("delete_group") and op["outcome"] != "fail"}
     topics = {op["topic"] for op in o.op.values() if op["f"] == "delete_topic" and op["outcome"] != "fail"}
@@ -41,10 +43,11 @@ def possible_commits(log, group):
 
 
 def stale_fetches(log):
+    """Find commit-lost and commit-regress."""
     o, healed = log.o, log.o.healed_after()
     automatic = any(client.get("enable.auto.commit") == "true" for client in o.run.get("clients", {}).values())
     for group in judged_groups(log):
-        commits = possible_commits(log, group)
+        commits = possible_commits(log, group)  # [(op_id, offset, begin, end, is_transactional)]
         own = [row for row in log.offsets if row["group"] == group]
         if any(row["direction"] == "commit" and row["offset"] is None for row in own):
             continue
@@ -76,7 +79,7 @@ def stale_fetches(log):
 
 
 def ownerships(log):
-    """Yield (group, generation, process, member, instance, begin, end) for each ownership of the partition."""
+    """Yield (group, generation, process, member id, instance id, begin, end) of each ownership of the partition."""
     o = log.o
     for row in log.assignments:
         if row["event"] != "assigned" or row["group"] is None or row["generation"] is None:
@@ -108,7 +111,7 @@ def ownerships(log):
 
 
 def may_be_deleted_between(log, group, begin, end):
-    """Whether a group may have been deleted between the beginnings of two ownerships."""
+    """Whether a group may have been deleted between `begin` and `end`, the starts of two ownerships."""
     return any(
         op["f"] in ("delete_group", "delete_groups")
         and op["outcome"] != "fail"
@@ -120,7 +123,7 @@ def may_be_deleted_between(log, group, begin, end):
 
 
 def double_ownership(log):
-    owners = list(ownerships(log))
+    owners = list(ownerships(log))  # [(group, generation, process, member id, instance id, begin, end)]
     shared = set()
     for one, other in product(owners, owners):
         are_distinct = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])

@@ -1,4 +1,4 @@
-"""Facts about one log for the oracle: its records, their reads, and the time after which a record may be absent."""
+"""Facts about one log for the oracle: its records, the reads that cover them, and when a record may be absent."""
 
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
@@ -6,7 +6,14 @@ DAY_MS = 24 * 3_600_000
 
 
 class LogFacts:
-    """A topic partition of one topic id: its records and reads, and how long their promises last."""
+    """Facts about a log, which is a partition of one topic id.
+
+    :ivar ambiguous: whether rows of this topic id may belong to several incarnations of the topic.
+    :ivar retention: whether old records may be deleted during the run.
+    :ivar lost: [(node, begin, end)] of replicas without all their content; each ends with the next full ISR.
+    :ivar unclean: the time from which unclean elections are possible.
+    :ivar all: {identity: facts about a record}.
+    """
 
     def __init__(self, oracle, topic, topic_id, partition):
         self.o = oracle
@@ -37,6 +44,7 @@ class LogFacts:
     # ---- coverage: [(op_id, before, after, last_stable_offset)]
 
     def find_ranges(self):
+        """Return the offsets that reads passed; without `positions`, derive them from the returned records."""
         if self.positions is not None:
             return [
                 (p["op_id"], p["before"], p["after"], p["last_stable_offset"])
@@ -56,7 +64,9 @@ class LogFacts:
             if process in last:
                 previous, reached = last[process]
                 moments = [a["at_ns"] for a in self.o.t["assignments"] if a["process"] == process]
-                moments += [o["invoke_ns"] for o in self.o.op.values() if o["process"] == process and o["f"] in moves]
+                moments += [
+                    op["invoke_ns"] for op in self.o.op.values() if op["process"] == process and op["f"] in moves
+                ]
                 if not any(self.o.invoke(previous) <= at <= end for at in moments):
                     before = reached
             last[process] = (op_id, after)
@@ -65,7 +75,7 @@ class LogFacts:
         return ranges
 
     def covering(self, offset):
-        """Return {op_id: lowest last stable offset} of the reads that cover an offset, with adjacent ranges merged."""
+        """Return {op_id: lowest last stable offset} of the reads that cover an offset. Adjacent ranges count as one."""
         merged = []
         for op_id, before, after, stable in sorted(self.ranges, key=lambda r: (r[0], r[1])):
             if merged and merged[-1][0] == op_id and before <= merged[-1][2]:
@@ -78,6 +88,7 @@ class LogFacts:
     # ---- the promise table
 
     def read_rules(self):
+        """Set the facts that decide how long a record is promised."""
         o, topic = self.o, self.topic
         self.min_isr = max(1, min((int(v) for v, _ in o.in_force(topic, "min.insync.replicas")), default=1))
         isrs = [s for s in self.states if s["isr"] is not None]
@@ -93,7 +104,11 @@ class LogFacts:
         ]
 
     def promise_end(self, committed, threshold):
-        """Return when the promise of a commit ended: FOREVER if it did not, NEVER if there was none."""
+        """Return when the promise to keep a record ended: FOREVER if it did not, NEVER if there was none.
+
+        :param committed: when the record was acknowledged or read.
+        :param threshold: number of replicas that must have lost content at the same time.
+        """
         if committed == FOREVER:
             lossy = {n for n, _, over in self.lost if over == FOREVER}
             return NEVER if len(lossy) >= threshold or self.unclean < FOREVER else FOREVER
@@ -107,6 +122,7 @@ class LogFacts:
     # ---- records
 
     def build(self):
+        """Set `all`."""
         self.all = {}
         for row in self.sends:
             self.all.setdefault(self.o.identity(row), {"send": row, "reads": []})
@@ -141,7 +157,7 @@ class LogFacts:
             r["known_op"] = r["op"] if send else min(row["op_id"] for row in r["reads"])
 
     def sent_elsewhere(self):
-        """Return the values that were sent to this topic name and partition with an unknown topic id."""
+        """Return the values that may have been sent to this log, because a topic id is ambiguous."""
         return {
             row["value"]
             for row in self.o.t["records"]
@@ -154,6 +170,7 @@ class LogFacts:
     # ---- permitted absence
 
     def log_start_by(self, at):
+        """Return the highest log start offset that was returned, or requested to be set, until a time."""
         o = self.o
         starts = [
             p["log_start_offset"]
@@ -177,6 +194,7 @@ class LogFacts:
         return max(starts, default=NEVER)
 
     def deleted_by(self, at):
+        """Whether the topic may have been deleted until a time."""
         o = self.o
         used = {row["op_id"] for row in (*self.records, *self.all_positions)}
         times = [o.invoke(op_id) for op_id in used] + [state["asked_ns"] for state in self.states]
@@ -194,26 +212,29 @@ class LogFacts:
         return False
 
     def compacted_by(self, r, at):
+        """Whether compaction may have removed a record until a time."""
         if not self.compaction or r["key"] is None:
             return False
         if r["value"] is None:
             return True
-        here = FOREVER if r["offset"] is None else r["offset"]
+        own_offset = FOREVER if r["offset"] is None else r["offset"]
         for other in self.all.values():
-            places = [other["offset"], other["acked_offset"], *(row["offset"] for row in other["reads"])]
-            there = max((place for place in places if place is not None), default=FOREVER)
+            offsets = [other["offset"], other["acked_offset"], *(row["offset"] for row in other["reads"])]
+            highest = max((offset for offset in offsets if offset is not None), default=FOREVER)
             is_never_stored = other["aborted"] or (
                 other["send"] and self.o.op[other["op"]]["outcome"] == "fail" and not other["read"]
             )
             sent = self.o.invoke(other["op"]) if other["send"] else NEVER
-            if other["key"] == r["key"] and there > here and not is_never_stored and sent <= at:
+            if other["key"] == r["key"] and highest > own_offset and not is_never_stored and sent <= at:
                 return True
         return False
 
     def absent_at(self, r, offset, at):
+        """Whether a record may be absent from the log at a time."""
         return r["aborted"] or offset < self.log_start_by(at) or self.deleted_by(at) or self.compacted_by(r, at)
 
     def absent_from(self, r, offset, op_id, stable):
+        """Whether a read may validly omit a record, given the last stable offset of the read."""
         if self.absent_at(r, offset, self.o.complete(op_id)):
             return True
         returned = [row["offset"] for row in self.reads if row["op_id"] == op_id and row["offset"] is not None]
@@ -229,12 +250,16 @@ class LogFacts:
     # ---- losses
 
     def counts(self, r, op_id):
+        """Whether a read is late enough to show that a record is missing."""
         if r["acked"]:
             return self.o.complete(op_id) >= self.o.invoke(r["op"])
         return self.o.invoke(op_id) >= r["first_read"]
 
     def losses(self, r, offset, misses_elsewhere=False):
-        """Return {op_id: is promised} for the reads that show a record missing at an offset."""
+        """Return {op_id: is promised} for the reads that show a record missing at an offset.
+
+        :param misses_elsewhere: whether to include reads that returned the record, at whatever offset.
+        """
         losses = {}
         returned = {row["op_id"] for row in r["reads"]}
         suspects = [
@@ -252,12 +277,13 @@ class LogFacts:
         return losses
 
     def promised_at(self, r, op_id):
+        """Whether a record was promised when a read completed."""
         at = self.o.complete(op_id)
         by_read = self.o.invoke(op_id) >= r["first_read"] and within(at, r["read_end"])
         return (r["strong"] and within(at, r["ack_end"])) or by_read
 
     def end_losses(self, r):
-        """Yield, for each reported end offset that shows a record lost, whether the record was promised."""
+        """Yield, for each returned end offset that shows a record lost, whether the record was promised."""
         epochs = [row["leader_epoch"] for row in (*self.records, *self.states) if row["leader_epoch"] is not None]
         healed = self.o.healed_after()
         after_healing = [row for row in r["reads"] if healed is None or self.o.invoke(row["op_id"]) > healed]
@@ -283,7 +309,7 @@ class LogFacts:
                 )
 
     def ends(self):
-        """Return the reported read_uncommitted end offsets with a known epoch, until the topic was deleted."""
+        """Return the states with a read_uncommitted end offset and a known epoch, until the topic was deleted."""
         return [
             s
             for s in self.states
@@ -300,7 +326,7 @@ class LogFacts:
         return max(epochs, default=-1)
 
     def acked_in(self, r):
-        """Return the leader epoch of a record's acknowledgement, as far as it is known."""
+        """Return the leader epoch of a record's acknowledgement; if it is unknown, the newest epoch of the log."""
         epoch = r["send"]["leader_epoch"] if r["send"] else None
         return self.newest_epoch() if epoch is None else epoch
 

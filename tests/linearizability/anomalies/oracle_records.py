@@ -1,4 +1,4 @@
-"""Oracle of the anomalies of records (lost, duplicated, misplaced, out of order, read too early), as plain loops."""
+"""Oracle of the anomalies of records, each as a loop over the records of one log."""
 
 import re
 from collections import defaultdict
@@ -10,6 +10,8 @@ RESTART = re.compile("kill|shutdown|down|power|wipe|disk (?!slow)")
 
 
 class RecordAnomalies(LogFacts):
+    """Anomalies of the records of one log. Only phantom-read and corrupt-record apply to an ambiguous log."""
+
     def judge_records(self):
         self.phantom_read()
         self.corrupt_record()
@@ -53,7 +55,7 @@ class RecordAnomalies(LogFacts):
             self.add("unseen", "unknown", (r["op"],), r["offset"], r["value"])
 
     def divergent_offset(self):
-        sightings = defaultdict(list)
+        sightings = defaultdict(list)  # {offset: [(op_id, identity, time, end of the promise, is promised at all)]}
         for row in self.reads:
             if row["offset"] is not None:
                 at = self.o.complete(row["op_id"])
@@ -85,7 +87,7 @@ class RecordAnomalies(LogFacts):
             if r["value"] is not None and len(offsets) > 1:
                 idempotent = r["send"] and self.o.op[r["op"]]["producer_id"] is not None
                 final = {row["offset"] for row in r["reads"] if row["offset"] is not None and self.is_final(row)}
-                ops = [min(row["op_id"] for row in r["reads"] if row["offset"] == o) for o in offsets[:2]]
+                ops = [min(row["op_id"] for row in r["reads"] if row["offset"] == offset) for offset in offsets[:2]]
                 is_certain = idempotent and len(final) > 1
                 self.add(
                     "duplicate",
@@ -96,15 +98,17 @@ class RecordAnomalies(LogFacts):
                 )
 
     def may_be_undetected_retry(self, r, offsets):
-        """Whether each further copy may be a retry, appended by a leader that lost its producer state in a restart."""
-        o = self.o.op[r["op"]]
-        properties = self.o.run["clients"].get(str(o["process"]), {})
+        """Whether each copy but the first may be a retry to a leader that had lost its producer state in a restart."""
+        op = self.o.op[r["op"]]
+        properties = self.o.run["clients"].get(str(op["process"]), {})
         names = ("max.in.flight.requests.per.connection", "max.in.flight")
-        if o["txn_seq"] is not None or o["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
+        if op["txn_seq"] is not None or op["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
             return False
-        return all(self.may_have_restarted_between(o, r, a, b) for a, b in pairwise(offsets))
+        return all(self.may_have_restarted_between(op, r, a, b) for a, b in pairwise(offsets))
 
-    def may_have_restarted_between(self, o, r, one, other):
+    def may_have_restarted_between(self, op, r, one, other):
+        """Whether the leader of the copy at offset `other` may have restarted while the produce was in flight."""
+
         def copy(offset):
             return [row for row in r["reads"] if row["offset"] == offset and self.is_final(row)]
 
@@ -118,7 +122,7 @@ class RecordAnomalies(LogFacts):
         for fault in self.o.t["faults"]:
             healed = FOREVER if fault["heal_ns"] is None else fault["heal_ns"]
             restarts = RESTART.search(f"{fault['kind']} {fault['argument']}")
-            if not restarts or fault["inject_ns"] >= until or healed <= o["invoke_ns"]:
+            if not restarts or fault["inject_ns"] >= until or healed <= op["invoke_ns"]:
                 continue
             leaders = self.leaders_in(epoch(other)) or self.replicas
             if leaders is None or not fault["target"].isdigit() or int(fault["target"]) in leaders:
@@ -162,10 +166,10 @@ class RecordAnomalies(LogFacts):
     def offset_mismatch(self):
         for r in self.all.values():
             offsets = {row["offset"] for row in r["reads"] if row["offset"] is not None}
-            place = r["acked_offset"]
-            if not offsets or place is None or place in offsets:
+            acked_offset = r["acked_offset"]
+            if not offsets or acked_offset is None or acked_offset in offsets:
                 continue
-            missed = self.losses(r, place, misses_elsewhere=True)
+            missed = self.losses(r, acked_offset, misses_elsewhere=True)
             if missed:
                 end = r["ack_end"] if self.o.t["faults"] else max(r["ack_end"], r["read_end"])
                 verdict = "violation" if any(within(self.o.complete(op), end) for op in missed) else "permitted"
@@ -173,6 +177,7 @@ class RecordAnomalies(LogFacts):
                 self.add("offset-mismatch", verdict, (r["op"], reader), r["offset"], r["value"])
 
     def settled(self, r):
+        """Whether a record was certainly in the log at the end of the run."""
         if r["acked"] and self.o.acks_all(r["op"]) and self.promise_end(r["acked_at"], self.min_isr) == FOREVER:
             return True
         return any(self.is_final(row) for row in r["reads"])
@@ -184,7 +189,7 @@ class RecordAnomalies(LogFacts):
         return kept or ((healed is None or self.o.invoke(row["op_id"]) > healed) and not self.superseded(row))
 
     def superseded(self, row):
-        """Whether no single log can contain this row and all other reads."""
+        """Whether a record of a newer epoch was read at or below the offset of a row."""
         if row["offset"] is None or row["leader_epoch"] is None:
             return False
         others = (other for r in self.all.values() for other in r["reads"])
@@ -197,15 +202,16 @@ class RecordAnomalies(LogFacts):
         )
 
     def producer(self, op_id):
-        o = self.o.op[op_id]
-        if o["producer_id"] is None:
-            return (o["process"],)
+        """Return the identity of the producer of an operation."""
+        op = self.o.op[op_id]
+        if op["producer_id"] is None:
+            return (op["process"],)
         opened = [
             one
             for one, other in self.o.op.items()
-            if other["f"] == "init_producer_id" and other["process"] == o["process"] and one < op_id
+            if other["f"] == "init_producer_id" and other["process"] == op["process"] and one < op_id
         ]
-        return (o["process"], o["producer_id"], o["producer_epoch"], len(opened) if o["producer_id"] == -1 else 0)
+        return (op["process"], op["producer_id"], op["producer_epoch"], len(opened) if op["producer_id"] == -1 else 0)
 
     def producer_order(self):
         sent = [r for r in self.all.values() if r["send"] and r["offset"] is not None]

@@ -1,4 +1,4 @@
-"""Oracle of the anomalies in responses of nodes and in positions of consumers, each as a loop."""
+"""Oracle of the anomalies of returned end offsets, leader epochs and consumer positions, each as a loop."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -7,6 +7,8 @@ from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER, LogFacts
 
 
 class ResponseAnomalies(LogFacts):
+    """Anomalies of one log that is not ambiguous."""
+
     def judge_responses(self):
         self.end_offsets()
         self.read_above_watermark()
@@ -15,6 +17,7 @@ class ResponseAnomalies(LogFacts):
         self.polls()
 
     def end_offsets(self):
+        """Find stale-end-offset and watermark-regress."""
         for s in self.ends():
             missed = [
                 r
@@ -101,12 +104,13 @@ class ResponseAnomalies(LogFacts):
                 self.add("epoch-regress", "violation" if broken else "permitted", (lower[2], first[0]), offset, None)
 
     def leaders(self):
+        """Find two-leaders and fenced-leader-write."""
         acknowledged = {}
         for row in self.sends:
-            o = self.o.op[row["op_id"]]
-            if o["outcome"] == "ok" and o["node"] is not None and row["leader_epoch"] is not None:
+            op = self.o.op[row["op_id"]]
+            if op["outcome"] == "ok" and op["node"] is not None and row["leader_epoch"] is not None:
                 acknowledged.setdefault(row["op_id"], []).append(row)
-        acks = []
+        acks = []  # [(op_id, leader epoch, node, lowest offset)]
         for op_id, rows in sorted(acknowledged.items()):
             first = min(rows, key=lambda row: FOREVER if row["offset"] is None else row["offset"])
             acks.append((op_id, first["leader_epoch"], self.o.op[op_id]["node"], first["offset"]))
@@ -124,7 +128,7 @@ class ResponseAnomalies(LogFacts):
                 self.add("fenced-leader-write", verdict, (newer[0], op_id), offset, None)
 
     def may_have_moved(self, earlier, later):
-        """Whether the position of a consumer was, or may have been, changed between two of its polls."""
+        """Whether a seek or an assignment may have moved the position of a consumer between two of its polls."""
         o, process = self.o, self.o.op[later]["process"]
         moves = ("assign", "seek", "subscribe", "unsubscribe", "unassign", "incremental_assign", "incremental_unassign")
         moments = [a["at_ns"] for a in o.t["assignments"] if a["process"] == process]
@@ -134,6 +138,7 @@ class ResponseAnomalies(LogFacts):
         return any(o.invoke(earlier) <= at <= end for at in moments)
 
     def polls(self):
+        """Find poll-regress and poll-skip."""
         o = self.o
         polls = sorted(op_id for op_id, op in o.op.items() if op["f"] == "poll")
         returned_offsets = {
@@ -144,9 +149,9 @@ class ResponseAnomalies(LogFacts):
             ]
             for op_id in polls
         }
-        steps = []  # (earlier poll, later poll, end of the earlier, begin of the later)
+        steps = []  # [(earlier poll, later poll, end offset of the earlier, begin offset of the later)]
         for process in {o.op[op_id]["process"] for op_id in polls}:
-            ranges = []
+            ranges = []  # [(poll, begin offset, end offset, whether it moved only by reading)]
             for op_id in (op for op in polls if o.op[op]["process"] == process):
                 if self.positions is not None:
                     own = [p for p in self.positions if p["op_id"] == op_id]
@@ -176,7 +181,7 @@ class ResponseAnomalies(LogFacts):
         self.poll_skip(polls, returned_offsets, steps if self.positions is not None else [])
 
     def poll_skip(self, polls, returned_offsets, steps):
-        o, jumps = self.o, defaultdict(list)
+        o, jumps = self.o, defaultdict(list)  # {jump: [(skipped record, poll, last stable offset)]}
         for r in self.all.values():
             if not r["read"] or not r["committed"] or r["aborted"] or r["offset"] is None:
                 continue
@@ -208,7 +213,7 @@ class ResponseAnomalies(LogFacts):
                 self.add("poll-skip", "permitted" if permitted else "violation", (first, op_id), offset, r["value"])
 
     def merged_begin(self, op_id, offset):
-        """Return where the contiguous range around an offset begins in a read."""
+        """Return the begin of the contiguous range of a read around an offset."""
         begin = offset
         while any(op == op_id and before <= begin - 1 < after for op, before, after, _ in self.ranges):
             begin -= 1

@@ -1,4 +1,4 @@
-"""Oracle of the anomalies across partitions, each as a loop over the whole run."""
+"""Oracle of the anomalies across partitions: torn transactions and zombie producers, each as a loop, and cycles."""
 
 from tests.linearizability.anomalies.oracle_cycles import judge_cycles
 
@@ -33,7 +33,7 @@ def torn_transaction(o, logs):
 
 
 def zombie_producer(o):
-    uses = [
+    uses = [  # successful operations with a transactional id, a producer id and an epoch
         u
         for u in o.op.values()
         if u["txn_id"] is not None
@@ -52,26 +52,30 @@ def zombie_producer(o):
 
 
 def is_newer(o, uses, n, u):
+    """Whether use `n` of a transactional id has a newer producer epoch, or producer id, than use `u`."""
     if n["txn_id"] != u["txn_id"]:
         return False
     if n["producer_id"] == u["producer_id"]:
         return n["producer_epoch"] > u["producer_epoch"]
 
-    def known(producer_id):
+    def times_of(producer_id):
+        """Return when the first use completed, and when the id was assigned; None if that is unknown."""
         own = [x for x in uses if (x["txn_id"], x["producer_id"]) == (u["txn_id"], producer_id)]
-        born = min((x["invoke_ns"] for x in own if x["f"] == "init_producer_id"), default=None)
+        assigned = min((x["invoke_ns"] for x in own if x["f"] == "init_producer_id"), default=None)
         first = min(o.complete(x["op_id"]) for x in own)
-        return first, born if born is not None and born <= first else None
+        return first, assigned if assigned is not None and assigned <= first else None
 
-    born = known(n["producer_id"])[1]
-    return born is not None and born > known(u["producer_id"])[0]
+    assigned = times_of(n["producer_id"])[1]
+    return assigned is not None and assigned > times_of(u["producer_id"])[0]
 
 
 def writes(u):
+    """Whether an operation writes records or offsets in a transaction."""
     return u["f"] == "produce" or (u["f"] == "commit_offsets" and u["txn_seq"] is not None)
 
 
 def first_commit(o, u):
+    """Whether an operation is the first commit request of a transaction with writes."""
     if u["f"] != "commit_txn" or u["txn_seq"] is None:
         return False
     own = [
@@ -84,10 +88,12 @@ def first_commit(o, u):
 
 
 def stable_readers(o, r):
+    """Return the read_committed reads that returned a record."""
     return [row["op_id"] for row in r["reads"] if o.isolation(row["op_id"]) == "read_committed"]
 
 
 def is_covered(o, log, r):
+    """Whether a read_committed read returned a record or covers its offset."""
     if log.ambiguous:
         return False
     if stable_readers(o, r):
@@ -96,9 +102,9 @@ def is_covered(o, log, r):
 
 
 def missed(o, log, r):
-    """Return [(is promised, reads without the record)], empty if no read lacks the record.
+    """Return [(is promised, op_ids of the read_committed reads that miss a record)]; empty without such reads.
 
-    If some of these reads break a promise, only they are returned.
+    If the record was promised to some of these reads, only they are returned.
     """
     shown = {
         op_id: log.promised_at(r, op_id)

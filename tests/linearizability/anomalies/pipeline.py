@@ -1,7 +1,8 @@
 """Pipeline: valid history of an exactly-once application, which reads `in`, writes `t` and commits in transactions.
 
-A second group commits offsets outside of transactions. Members are replaced with and without a revocation. Each new
-member has a higher producer epoch of the transactional id, and requests of the fenced member are rejected.
+The application is group `g`, which has one member at a time. Before another member replaces it, the old member revokes
+the partition, or its heartbeat is rejected. Each new member gets a higher producer epoch of the transactional id. A
+second group, `h`, commits offsets outside of transactions.
 """
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
@@ -10,6 +11,16 @@ SOURCE = "in"
 
 
 class Pipeline:
+    """The application, and the history written so far.
+
+    :ivar inputs: the values in the log of `in`.
+    :ivar outputs: {offset: value} of the committed records in the log of `t`; `end` is the end of this log.
+    :ivar committed: the committed offset of group `g`, and `other` that of group `h`; None if there is none.
+    :ivar position: the next input offset of the owner.
+    :ivar owner: the process of the current member.
+    :ivar number: the number of the last transaction.
+    """
+
     def __init__(self, rng):
         self.rng = rng
         properties = {"replication.factor": "3", "min.insync.replicas": "2"}
@@ -20,6 +31,7 @@ class Pipeline:
         self.owner = None
 
     def run(self, steps):
+        """Take random steps, read both logs to the end, and return the history."""
         self.feed()
         self.rebalance()
         for _ in range(steps):
@@ -38,6 +50,7 @@ class Pipeline:
         return self.tables.op(process, f, begin, complete, outcome, **columns)
 
     def feed(self):
+        """Produce a few inputs."""
         op = self.op(1, "produce", acks=-1, topic=SOURCE, partition=0)
         for seq in range(self.rng.randrange(1, 4)):
             self.value += 1
@@ -53,7 +66,7 @@ class Pipeline:
         self.tables.add("positions", op_id=op, before=before, after=after, cause="read", **place)
 
     def rebalance(self):
-        """Assign the partition again, after its owner has revoked it or a heartbeat of the owner was rejected."""
+        """Assign the partition again, after the owner has revoked it or a heartbeat of the owner was rejected."""
         revokes = self.rng.random() < 0.5
         if self.owner is not None:
             if revokes:
@@ -75,6 +88,7 @@ class Pipeline:
         self.tables.add("assignments", topic=SOURCE, partition=0, generation=self.generation, event=event, **columns)
 
     def seek(self):
+        """Move the owner to the committed offset."""
         self.position = self.committed or 0
         op = self.op(self.owner, "seek")
         place = {"topic": SOURCE, "partition": 0, "before": self.position, "after": self.position}
@@ -85,10 +99,11 @@ class Pipeline:
         self.offset(op, group, offset, "fetched")
 
     def offset(self, op, group, offset, direction):
+        """Add a row of `offsets`."""
         self.tables.add("offsets", op_id=op, group=group, topic=SOURCE, partition=0, offset=offset, direction=direction)
 
     def work(self):
-        """Run a transaction: read some inputs, produce an output for each, commit the offset after them."""
+        """Run a transaction: read some inputs, produce an output for each, and commit the offset after them."""
         after = min(len(self.inputs), self.position + self.rng.randrange(1, 4))
         inputs = range(self.position, after)
         if not inputs:
@@ -107,6 +122,7 @@ class Pipeline:
             self.end += 1
         self.offset(self.op(self.owner, "commit_offsets", group="g", **columns), "g", after, "commit")
         self.end += 1  # the transaction marker
+        # An unknown commit takes effect, and a lost one does not; the client knows neither outcome.
         how = self.rng.choice(["commit"] * 4 + ["unknown commit", "lost commit", "abort"])
         f, outcome = ("abort_txn", "ok") if how == "abort" else ("commit_txn", "ok" if how == "commit" else "info")
         self.op(self.owner, f, outcome, **columns)
@@ -119,7 +135,7 @@ class Pipeline:
             self.rebalance() if how == "lost commit" else self.seek()
 
     def commit_alone(self):
-        """Commit an offset of the second group; some commits of unknown outcome take effect."""
+        """Commit and fetch an offset of group `h`. Some commits of unknown outcome take effect."""
         outcome = self.rng.choice(["ok", "ok", "info"])
         offset = self.rng.randrange(len(self.inputs) + 1)
         self.offset(self.op(30, "commit_offsets", outcome, group="h"), "h", offset, "commit")

@@ -1,4 +1,4 @@
-"""Functions that each plant one anomaly in a `SimulatedPartition`, and return whether that was possible."""
+"""Functions that each plant one anomaly in a history of a `SimulatedPartition`; return whether that was possible."""
 
 import itertools
 
@@ -6,7 +6,10 @@ from tests.linearizability.anomalies.histories import TOPIC
 
 
 def _acknowledged(tables):
-    """Return the acks=all records outside of transactions that both final polls returned, and the ids of both polls."""
+    """Return the sends of some records in the order of their offsets, and the op_ids of the final polls.
+
+    These records were acknowledged with acks=all, are outside of transactions, and were returned by both final polls.
+    """
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     finals = [op_id for op_id, row in operations.items() if row["process"] in (40, 41) and row["f"] == "poll"]
     sends = [
@@ -31,6 +34,7 @@ def _reads(tables):
 
 
 def lost_write(tables, rng):
+    """Remove an acknowledged record from all reads."""
     sends, _ = _acknowledged(tables)
     if not sends:
         return False
@@ -40,6 +44,7 @@ def lost_write(tables, rng):
 
 
 def divergent_offset(tables, rng):
+    """Let the last poll return another value at one offset."""
     sends, finals = _acknowledged(tables)
     if len(sends) < 2:
         return False
@@ -51,27 +56,30 @@ def divergent_offset(tables, rng):
 
 
 def duplicate(tables, rng):
+    """Let both final polls return a record at a second offset."""
     sends, finals = _acknowledged(tables)
     if not sends:
         return False
-    again = max(row["offset"] for row in _reads(tables)) + 1
+    next_offset = max(row["offset"] for row in _reads(tables)) + 1
     value = rng.choice(sends)["value"]
     for op_id in finals:
-        tables.record(op_id, 10_000, "read", TOPIC, 0, again, value, topic_id=sends[0]["topic_id"])
+        tables.record(op_id, 10_000, "read", TOPIC, 0, next_offset, value, topic_id=sends[0]["topic_id"])
     return True
 
 
 def phantom_read(tables, rng):
+    """Let both final polls return a value that was not sent."""
     sends, finals = _acknowledged(tables)
     if not sends:
         return False
-    again = max(row["offset"] for row in _reads(tables)) + 1
+    next_offset = max(row["offset"] for row in _reads(tables)) + 1
     for op_id in finals:
-        tables.record(op_id, 10_000, "read", TOPIC, 0, again, 1, topic_id=sends[0]["topic_id"])
+        tables.record(op_id, 10_000, "read", TOPIC, 0, next_offset, 1, topic_id=sends[0]["topic_id"])
     return True
 
 
 def offset_mismatch(tables, rng):
+    """Let a produce acknowledge the offset of another record."""
     sends, _ = _acknowledged(tables)
     if len(sends) < 2:
         return False
@@ -121,6 +129,7 @@ def realtime_order(tables, rng):
 
 
 def unseen(tables, rng):
+    """Add a produce above all positions, which no poll covers."""
     end = max((row["after"] for row in tables.rows["positions"]), default=0) + 1
     now = max(row["invoke_ns"] for row in tables.rows["operations"]) + 10
     op = tables.op(1, "produce", now, now + 1, acks=-1, producer_id=101, producer_epoch=0)
@@ -130,6 +139,7 @@ def unseen(tables, rng):
 
 
 def aborted_read(tables, rng):
+    """Let the produce of a record that was read fail."""
     sends, _ = _acknowledged(tables)
     if not sends:
         return False
@@ -139,7 +149,7 @@ def aborted_read(tables, rng):
 
 
 def _acknowledged_produces(tables, count):
-    """Return the ids of the produces acknowledged with acks=all, in order; None if there are fewer than `count`."""
+    """Return the op_ids of the produces of `_acknowledged` in ascending order; None if there are fewer than `count`."""
     sends, _ = _acknowledged(tables)
     op_ids = sorted({send["op_id"] for send in sends})
     return op_ids if len(op_ids) >= count else None
@@ -174,7 +184,7 @@ def fenced_leader_write(tables, rng):
 
 
 def _add_end_offset(tables, end, epoch, **columns):
-    """Add a ListOffsets response after all other operations."""
+    """Add a ListOffsets response of another node, after all operations."""
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
     ids = {row["topic_id"] for row in tables.rows["records"]}
     tables.add(
@@ -223,9 +233,10 @@ def read_above_watermark(tables, rng):
     sends, finals = _acknowledged(tables)
     if not sends:
         return False
-    end = max(row["offset"] for row in _reads(tables)) + 1
-    tables.record(finals[0], 10_000, "read", TOPIC, 0, end, 3, topic_id=sends[0]["topic_id"], leader_epoch=0)
-    _add_end_offset(tables, end, _newest_epoch(tables))
+    # A poll returns a record at the end offset that the leader returns later.
+    next_offset = max(row["offset"] for row in _reads(tables)) + 1
+    tables.record(finals[0], 10_000, "read", TOPIC, 0, next_offset, 3, topic_id=sends[0]["topic_id"], leader_epoch=0)
+    _add_end_offset(tables, next_offset, _newest_epoch(tables))
     return True
 
 
@@ -257,7 +268,7 @@ def poll_regress(tables, rng):
 
 
 def _poll_again(tables, ranges):
-    """Add a consumer with one poll per range, which returns the records of the history's last poll in this range."""
+    """Add a consumer that polls each range, and gets the records that the last poll of the history returned in it."""
     final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
     read = [row for row in _reads(tables) if row["op_id"] == final]
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
@@ -282,7 +293,7 @@ def _poll_again(tables, ranges):
 
 
 def _transactional(tables):
-    """Return the records of committed transactions that the last read_committed poll returned, by transaction."""
+    """Return {committed transaction: sends of its records that the final read_committed poll returned}."""
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     committed = {
         (row["process"], row["txn_seq"])
@@ -301,7 +312,7 @@ def _transactional(tables):
 
 
 def torn_transaction(tables, rng):
-    """Remove one record of a fully returned transaction from all reads."""
+    """Remove one record from all reads. All records of its transaction had been returned."""
     whole = [own for own in _transactional(tables).values() if 2 <= len(own) == _sent_count(tables, own)]
     lost = [row for own in whole for row in own if row["offset"] is not None and row["value"] is not None]
     if not lost:
@@ -325,7 +336,7 @@ def _sent_count(tables, own):
 
 
 def precommitted_read(tables, rng):
-    """Remove the commit request of a transaction whose records are read."""
+    """Replace the commit of a transaction whose records were read by a request that commits nothing."""
     operations = tables.rows["operations"]
     fenced = {row["txn_id"] for row in operations if row["f"] == "init_producer_id"}
     candidates = [key for key in _transactional(tables) if f"x{key[0]}" not in fenced]
@@ -339,7 +350,7 @@ def precommitted_read(tables, rng):
 
 
 def zombie_producer(tables, rng):
-    """Assign a newer producer epoch before an acknowledged produce of a transaction."""
+    """Replace a poll before an acknowledged transactional produce by one that assigns a newer producer epoch."""
     operations = tables.rows["operations"]
     written = [row for row in operations if row["txn_seq"] and row["f"] == "produce" and row["outcome"] == "ok"]
     earlier = [row for row in operations if row["f"] == "poll" and row["outcome"] == "ok"]

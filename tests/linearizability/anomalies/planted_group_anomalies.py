@@ -1,10 +1,10 @@
-"""Functions that each plant one anomaly of consumer groups in a `Pipeline`, and return whether that was possible."""
+"""Functions that each plant an anomaly of groups in a history of a `Pipeline`; return whether that was possible."""
 
 from tests.linearizability.anomalies.pipeline import SOURCE
 
 
 def _add_fetch(tables, group, offset):
-    """Add a fetch of a group's offset after all other operations."""
+    """Add a fetch of the committed offset of a group, after all other operations."""
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
     op_id = tables.op(50, "fetch_offsets", now, now + 1, group=group, isolation="read_committed")
     columns = {"topic": SOURCE, "partition": 0, "offset": offset, "direction": "fetched"}
@@ -12,13 +12,14 @@ def _add_fetch(tables, group, offset):
 
 
 def _commits(tables):
-    """Return the rows of `offsets` of acknowledged commits outside of transactions."""
+    """Return the rows of `offsets` of the acknowledged commits of group `h`, which are outside of transactions."""
     operations = tables.rows["operations"]
     commits = [row for row in tables.rows["offsets"] if row["direction"] == "commit" and row["group"] == "h"]
     return [row for row in commits if operations[row["op_id"]]["outcome"] == "ok"]
 
 
 def commit_lost(tables, rng):
+    """Add two fetches that return no offset."""
     if not _commits(tables):
         return False
     for _ in range(2):
@@ -27,6 +28,7 @@ def commit_lost(tables, rng):
 
 
 def commit_regress(tables, rng):
+    """Add two fetches that return an offset that was not committed."""
     if not _commits(tables):
         return False
     for _ in range(2):
@@ -35,7 +37,7 @@ def commit_regress(tables, rng):
 
 
 def double_ownership(tables, rng):
-    """Assign the partition to a second member in a generation whose owner is still active."""
+    """Assign the partition to a second member too, in the last generation, if its owner has later operations."""
     owners = [row for row in tables.rows["assignments"] if row["event"] == "assigned"]
     row = owners[-1]
     at_ns = row["at_ns"] + 1
@@ -48,6 +50,7 @@ def double_ownership(tables, rng):
 
 
 def reprocessed_input(tables, rng):
+    """Let two committed transactions process the same input."""
     operations = tables.rows["operations"]
     committed = {
         row["txn_seq"]

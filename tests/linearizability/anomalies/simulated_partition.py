@@ -1,7 +1,7 @@
 """Simulated partition: valid histories of one Kafka partition with clients and faults.
 
-The histories contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict
-of entries by offset. Operations take effect when they are invoked, and complete later.
+The histories contain permitted behaviour of all kinds that an anomaly could be confused with. An operation takes effect
+when it is invoked, and completes later.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +13,11 @@ READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 @dataclass
 class Entry:
+    """A record in the log.
+
+    :ivar transaction: (process, number) of an open transaction, "aborted", or None.
+    """
+
     value: int | None
     key: str | None
     transaction: tuple | None = None
@@ -21,6 +26,12 @@ class Entry:
 
 @dataclass
 class Transaction:
+    """A transaction.
+
+    :ivar first: the offset of the first record; None without records.
+    :ivar ended: "committed" or "aborted"; None while the transaction is open.
+    """
+
     process: int
     number: int
     txn_id: str
@@ -34,13 +45,16 @@ class SimulatedPartition:
 
     rng: object
     unclean: bool = False
+    """Whether unclean leader elections are enabled, and occur."""
     compaction: bool = False
     retention: bool = False
     weak: bool = True
-    """Whether some producers use acks=0 or acks=1, without idempotence."""
+    """Whether one producer is not idempotent and uses acks=0, acks=1 and acks=all."""
     positions: bool = True
+    """Whether the history has rows of `positions`."""
     topic_id: str | None = "A"
     log: dict = field(default_factory=dict)
+    """{offset: Entry}"""
     end: int = 0
     start: int = 0
     epoch: int = 0
@@ -80,16 +94,18 @@ class SimulatedPartition:
     # ---- producing
 
     def batch(self):
+        """Return new entries, some of them tombstones."""
         rng = self.rng
         entries = []
         for _ in range(rng.randrange(1, 4)):
             self.value += rng.randrange(1, 4)
             key = rng.choice("abc") if self.compaction or rng.random() < 0.3 else None
-            tombstone = key is not None and rng.random() < 0.15
-            entries.append(Entry(None if tombstone else self.value, key))
+            is_tombstone = key is not None and rng.random() < 0.15
+            entries.append(Entry(None if is_tombstone else self.value, key))
         return entries
 
     def append(self, entries, transaction=None):
+        """Append entries to the log; return the offset of the first one."""
         base = self.end
         for entry in entries:
             self.log[self.end] = Entry(entry.value, entry.key, transaction, self.epoch)
@@ -116,7 +132,11 @@ class SimulatedPartition:
         return epoch % 3 + 1
 
     def write_produce(self, process, outcome, entries, base, acks, idempotent, epoch=None, **columns):
-        """Write a produce. `epoch` is the epoch of the leader that acknowledges it (default: the current epoch)."""
+        """Add the operation and the sent records of a produce.
+
+        :param base: the offset of the first record, which a successful produce acknowledges.
+        :param epoch: the epoch of the leader that handles the request (default: the current epoch).
+        """
         epoch = self.epoch if epoch is None else epoch
         is_known = outcome == "ok" and self.rng.random() < 0.7
         complete = self.now + self.rng.randrange(0, 30) if outcome != "info" or self.rng.random() < 0.5 else None
@@ -145,10 +165,11 @@ class SimulatedPartition:
         return op
 
     def produce_to_stale_leader(self):
-        """Write a produce with acks=1 that the previous leader acknowledged; its records are not in the log."""
+        """Add a produce with acks=1 that the previous leader acknowledged. Its records are not in the log."""
         self.write_produce(0, "ok", self.batch(), self.end, 1, False, epoch=max(self.epoch - 1, 0))
 
     def transact(self):
+        """Begin, continue or end the transaction of a producer."""
         rng, process = self.rng, 10 + self.rng.randrange(2)
         txn = self.transactions.get(process)
         if txn is None or txn.ended:
@@ -175,10 +196,10 @@ class SimulatedPartition:
         else:
             outcome = "ok" if how in ("commit", "abort") else "info"
             self.txn_op(txn, "commit_txn" if how.startswith("commit") else "abort_txn", outcome)
-        committed = how in ("commit", "commit_unknown")
-        txn.ended = "committed" if committed else "aborted"
+        is_committed = how in ("commit", "commit_unknown")
+        txn.ended = "committed" if is_committed else "aborted"
         self.end += txn.first is not None  # the transaction marker
-        if not committed:
+        if not is_committed:
             for entry in self.log.values():
                 if entry.transaction == (txn.process, txn.number):
                     entry.transaction = "aborted"
@@ -199,6 +220,11 @@ class SimulatedPartition:
     # ---- reading
 
     def read(self, process=None, isolation=None, whole=False):
+        """Add a poll.
+
+        :param process: the consumer (default: a random one).
+        :param whole: whether the poll reaches the log end, or the last stable offset.
+        """
         rng = self.rng
         process = 20 + rng.randrange(3) if process is None else process
         isolation = isolation or (READ_COMMITTED if process % 2 else READ_UNCOMMITTED)
@@ -298,6 +324,7 @@ class SimulatedPartition:
         self.now += 3
 
     def delete_old_records(self):
+        """Delete records at the start of the log, because of retention."""
         self.start = self.rng.randrange(self.start, self.last_stable_offset() + 1)
         self.log = {offset: entry for offset, entry in self.log.items() if offset >= self.start}
 
@@ -327,6 +354,7 @@ class SimulatedPartition:
         self.write_fault(kind, "1->2" if kind in ("cut", "delay") else "2", argument)
 
     def write_fault(self, kind, target, argument=None):
+        """Add a fault that heals after 3 ns, and begin a new leader epoch."""
         self.fault += 1
         self.tables.add(
             "faults",
@@ -341,10 +369,10 @@ class SimulatedPartition:
         self.epoch += 1
 
     def elect_unclean_leader(self):
-        """Elect a leader with a shorter log, regardless of acknowledged and read records."""
+        """Elect a leader with a shorter log, even if acknowledged or read records are lost."""
         self.write_fault("kill", "1")
         if any(not t.ended and t.first is not None for t in self.transactions.values()):
-            return
+            return  # the log keeps the records of open transactions
         self.end = self.rng.randrange(self.start, self.end + 1)
         self.log = {offset: entry for offset, entry in self.log.items() if offset < self.end}
         self.now += 5

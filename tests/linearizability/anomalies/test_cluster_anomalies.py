@@ -1,4 +1,4 @@
-"""The anomalies not-converged and unavailable: one small cluster for each condition."""
+"""The anomalies not-converged and unavailable: one small history for each condition of their definitions."""
 
 from itertools import permutations
 from pathlib import Path
@@ -11,10 +11,13 @@ from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 PLACE = {"topic": TOPIC, "partition": 0}
 LONG = ALLOWED_S + 10
+"""Seconds after which the cluster must have recovered."""
 FULL = (1, 2, 3)
+"""The full ISR, and the voters."""
 
 
 def found(tables):
+    """Return which of the two anomalies the history has."""
     anomalies = judge_history(tables.in_memory(Path("made-up"))).anomalies
     return {anomaly.name for anomaly in anomalies} & {"unavailable", "not-converged"}
 
@@ -40,6 +43,7 @@ def report_quorum(tables, at_s):
 
 
 def fail_produces(tables, begin_s, end_s, every_s=4, **columns):
+    """Add produces that each time out after three seconds."""
     for at_s in range(begin_s, end_s, every_s):
         times = at_s * SECOND, (at_s + 3) * SECOND
         op = tables.op(1, "produce", *times, "info", error="REQUEST_TIMED_OUT", acks=-1, **columns)
@@ -47,6 +51,11 @@ def fail_produces(tables, begin_s, end_s, every_s=4, **columns):
 
 
 def cluster_with_a_killed_node(isr_s=0, quorum_s=0):
+    """Return a history in which node 1 is killed at 10 s, and all produces fail for LONG seconds from then on.
+
+    :param isr_s: when the ISR was returned.
+    :param quorum_s: when the voters were returned; None if they were not.
+    """
     tables = cluster()
     report_isr(tables, isr_s)
     if quorum_s is not None:
@@ -67,7 +76,7 @@ def test_unavailability_without_a_reported_quorum_is_no_anomaly():
 def test_unavailability_after_a_possible_isr_shrink_is_no_anomaly():
     tables = cluster_with_a_killed_node(isr_s=5)
     assert found(tables) == {"unavailable"}
-    fault(tables, 1, 2, target="3")  # so the response at 5 s may be outdated
+    fault(tables, 1, 2, target="3")  # the ISR may have shrunk after the response at 5 s
     assert found(tables) == set()
 
 
@@ -79,7 +88,7 @@ def test_unavailability_without_a_quorum_is_no_anomaly():
 
 @pytest.mark.parametrize(("deleted_s", "is_deleted"), [(1, True), (-2, False)])
 def test_unavailability_after_a_deletion_by_name_is_no_anomaly(deleted_s, is_deleted):
-    """A response showed the topic at 0 s, and its first produce follows later."""
+    """A response shows the topic at 0 s. An earlier deletion was of another topic with this name."""
     tables = cluster_with_a_killed_node()
     tables.op(2, "delete_topic", deleted_s * SECOND, (deleted_s + 1) * SECOND, topic=TOPIC)
     for row in (*tables.rows["states"], *tables.rows["records"]):
@@ -115,7 +124,7 @@ def test_a_cut_of_some_links_may_leave_a_leader_unreachable(target):
 
 
 def test_unavailability_after_an_earlier_cut_is_no_anomaly():
-    """The cut spares the links to node 3, so it counts as a fault of every node: any may have left the ISR since."""
+    """The cut leaves the links to node 3, and therefore affects every node. So each node may have left the ISR."""
     tables = cluster_with_a_killed_node()
     fault(tables, 6, 8, kind="cut", target="1->2,2->1,1->client,client->1")
     assert found(tables) == set()

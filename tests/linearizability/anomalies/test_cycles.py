@@ -1,4 +1,4 @@
-"""The cycle anomalies: components and shortest cycles, compared with an oracle that finds all simple cycles."""
+"""The cycle anomalies: arbitrary graphs and histories, compared with an oracle that finds all simple cycles."""
 
 import random
 
@@ -27,7 +27,11 @@ pytestmark = pytest.mark.sampled(2)
 
 
 def graph(times, edges):
-    """Return a graph of nodes with (begin, end) times, and of edges (source, target, kind)."""
+    """Return a graph.
+
+    :param times: (begin, end) of each node.
+    :param edges: {(source, target, kind)}.
+    """
     source, target, kind = np.array(sorted(edges), np.intp).reshape(-1, 3).T
     begin_ns, end_ns = np.array(times, np.int64).reshape(-1, 2).T
     nodes, rows = np.arange(len(times)), np.arange(len(edges))
@@ -35,7 +39,7 @@ def graph(times, edges):
 
 
 def found(whole):
-    """Return the result of `classify` in the form that the oracle uses, with the node numbers of the whole graph."""
+    """Return the result of `classify` in the form of `name_cycles`, with the node numbers of the whole graph."""
     part, components = classify(whole)
     return sorted(
         (
@@ -65,7 +69,7 @@ def arbitrary_graph(rng):
 
 
 def arbitrary_cyclic_history(rng):
-    """Return dense transactions, a shortest cycle, both of these, or arbitrary steps."""
+    """Return a history of dense transactions, a planted cycle, both of these, or arbitrary steps."""
     kind = rng.randrange(5)
     tables = dense_transactions(rng) if kind < 3 else Tables(topics={TOPIC: {}})
     if kind > 1:
@@ -121,7 +125,7 @@ def test_permitted_interleavings_are_never_a_violation(tmp_path_factory, seed):
 
 @pytest.mark.parametrize(("when", "names"), [("before", {"cycle-G1c"}), ("after", set())])
 def test_read_after_the_commit_request_is_not_part_of_a_cycle(tmp_path, when, names):
-    """Each transaction reads a record of the other: a cycle only if the first reads before its commit request."""
+    """Each transaction reads a record of the other. `when`: the first one reads before or after its commit request."""
     tables = Tables(topics={TOPIC: {}})
     steps = [(1, SEND, "a"), (2, READ, "a", "dirty"), (2, SEND, "b"), (2, COMMIT), (1, READ, "b")]
     write_into(tables, steps)
@@ -170,7 +174,7 @@ def test_histories_contain_every_class(tmp_path_factory):
 
 @given(st.integers(3, 40), st.integers(3, 40))
 def test_class_is_unknown_when_the_budget_is_used_up(reads, writes):
-    """The graph is a ring with two read-write edges: every path back from the end of one contains the other."""
+    """The graph is a ring with two read-write edges. Its only cycle contains both, which takes many steps to prove."""
     nodes = reads + writes
     times = [(0, 100)] * nodes
     edges = {(node, (node + 1) % nodes, 3 if node in (0, reads) else 1) for node in range(nodes)}

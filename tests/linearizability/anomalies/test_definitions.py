@@ -1,4 +1,4 @@
-"""Judgements of arbitrary and valid histories, compared with the oracle; planted anomalies are found by name."""
+"""Definitions of the anomalies: the oracle judges the same histories equally, and planted anomalies are found."""
 
 import random
 
@@ -31,11 +31,12 @@ SEEDS = st.integers(0, 2**32)
 
 
 def judged(tables, tmp_path_factory, files=1):
-    """Judge a history without validation: the definitions also accept rows that `judge` rejects."""
+    """Judge a history without validating it, because `judge` rejects arbitrary histories that break the format."""
     return judge_history(open_history(tables.write(tmp_path_factory.mktemp("run"), files)))
 
 
 def as_rows(judgement):
+    """Return the anomalies of a judgement in the form of `Oracle.judgement`."""
     return {
         (a.name, str(a.verdict)): (a.count, [(e.op_ids, e.topic, e.partition, e.offset, e.value) for e in a.evidence])
         for a in judgement.anomalies

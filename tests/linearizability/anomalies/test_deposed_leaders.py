@@ -1,4 +1,4 @@
-"""Leaders of an older epoch: their logs may still be truncated, and their end offsets miss later acknowledgements."""
+"""Leaders of an older epoch: their logs may be truncated, and they may return end offsets below newer records."""
 
 import pytest
 
@@ -10,9 +10,12 @@ OLD, NEW = 0, 1
 
 
 def judged(tmp_path, *, late_epoch, unclean="true"):
-    """Return the verdicts of producer-order on two acks=1 records: 6601, read in the old epoch, and the later 6600."""
-    settings = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
-    tables = Tables(topics={TOPIC: settings}, cluster={})
+    """Return the verdicts of producer-order for two records with acks=1, the first at offset 6601, the second at 6600.
+
+    :param late_epoch: the epoch of the second record when it was read. That of the first is OLD.
+    """
+    properties = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
+    tables = Tables(topics={TOPIC: properties}, cluster={})
     tables.add("faults", fault_id=0, kind="starve", target="1", argument=None, inject_ns=100, heal_ns=300)
     early = tables.op(1, "produce", 110, 120, acks=1)
     tables.record(early, 0, "send", TOPIC, 0, 6601, 22)
@@ -49,9 +52,12 @@ SAFE = {"replication.factor": "3", "min.insync.replicas": "2"}
 
 
 def ends_after(tmp_path, *, acknowledged_by, end_from, end_epoch):
-    """Return the verdicts on an end offset below a record with a batch of the old epoch.
+    """Return the violations that an end offset of 0 shows after a record at offset 0 was acknowledged and read.
 
-    The record was acknowledged and read before the request. Its producer had sent the batch again to the new leader.
+    The batch of the record has the old epoch. Its producer may have sent it again to the leader of the new epoch.
+
+    :param acknowledged_by: the node that acknowledged the batch, and from which it was read; None if it is unknown.
+    :param end_from: the node that returned the end offset.
     """
     tables = Tables(topics={TOPIC: SAFE}, cluster={})
     sent = tables.op(1, "produce", 100, 200, acks=-1, node=acknowledged_by)
@@ -71,9 +77,9 @@ def ends_after(tmp_path, *, acknowledged_by, end_from, end_epoch):
 @pytest.mark.parametrize(
     ("acknowledged_by", "end_from", "end_epoch", "is_stale"),
     [
-        (None, 1, OLD, False),  # acknowledged by the leader of the new epoch, perhaps
+        (None, 1, OLD, False),  # the leader of the new epoch may have acknowledged the batch
         (2, 1, OLD, False),
-        (2, 2, OLD, True),  # the same node
+        (2, 2, OLD, True),  # the node that acknowledged the batch
         (None, 1, NEW, True),
         (2, 1, NEW, True),
     ],

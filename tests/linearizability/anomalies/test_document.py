@@ -1,4 +1,4 @@
-"""docs/anomalies.md is generated from the modules of the anomalies."""
+"""docs/anomalies.md is the page that `linearizability.anomalies.document` generates."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The anomaly double-ownership: found from assignments alone, and never in a valid rebalance."""
+"""The anomaly double-ownership: it is found from assignment events alone, and never in a valid rebalance."""
 
 import pytest
 
@@ -20,6 +20,7 @@ def add_event(tables, process, event, at_ms, generation=4, partition=0, **column
 
 
 def verdicts(tables, path, engine):
+    """Return the verdicts of double-ownership, after adding operations of other processes."""
     op = tables.op(90, "produce", 500 * MS, 501 * MS)
     tables.record(op, 0, "send", TOPIC, 0, 0, 7)
     op = tables.op(91, "poll", 502 * MS, 503 * MS)
@@ -66,9 +67,9 @@ def test_an_event_of_another_partition_shows_that_the_member_is_alive(tmp_path, 
         [(1, "assigned", 100), (1, "assigned", 100, 4, 1), (1, "revoked", 110, 5), (2, "assigned", 120, 6)],
         # The session timed out: the member loses the partition after another member owns it in the next generation.
         [(1, "assigned", 100), (2, "assigned", 200, 5), (1, "lost", 300)],
-        # Reassigned within one generation, at the same time.
+        # Revoked from one member and assigned to another at the same time, in one generation.
         [(1, "assigned", 100), (1, "revoked", 110), (2, "assigned", 110), (2, "revoked", 120)],
-        # The first owner may be gone: it has no event after the second assignment. At equal times, either is the first.
+        # The first owner may have left: it has no later event. At equal times, either owner may be the first.
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 120)],
         [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110)],
         # Assigned and revoked at the same time.
@@ -85,7 +86,7 @@ def test_valid_rebalances_have_no_anomaly(tmp_path, engine, events):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("f", "error"), [("close", None), ("poll", "FENCED_MEMBER_EPOCH")])
 def test_a_member_that_left_or_was_fenced_owns_nothing(tmp_path, engine, f, error):
-    """The client of that member runs the callback for the lost partition too late."""
+    """The client of that member runs the callback for the lost partition only after the next assignment."""
     tables = Tables(topics={TOPIC: {}})
     add_event(tables, 1, "assigned", 100)
     tables.op(1, f, 105 * MS, 106 * MS, "fail" if error else "ok", group="g", error=error)
@@ -108,11 +109,11 @@ def test_a_static_member_is_replaced_without_a_revocation(tmp_path, engine):
 @pytest.mark.parametrize(
     ("f", "begin_ms", "end_ms", "outcome", "expected"),
     [
-        # The session of the first member ended; the group was empty and was deleted.
+        # The session of the first member timed out, and the empty group was deleted.
         ("delete_groups", 103, 107, "ok", []),
         ("delete_consumer_groups", 103, 107, "ok", []),
         ("delete_groups", 103, None, "info", []),
-        # At the time of the second assignment the group may be the old one or the new one.
+        # The deletion completes at the time of the second assignment, which may belong to the new group.
         ("delete_groups", 103, 110, "ok", []),
         ("delete_groups", 90, 95, "ok", ["violation"]),
         # A request that timed out may take effect at any later time.

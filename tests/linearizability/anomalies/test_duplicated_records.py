@@ -1,4 +1,4 @@
-"""Records that a retry may have appended twice: the verdict if a second copy would explain an anomaly."""
+"""Records that may be in the log twice: the verdict if the second copy would explain an anomaly."""
 
 import pytest
 
@@ -11,6 +11,7 @@ def found(tmp_path, tables):
 
 
 def read(tables, at_ns, rows, *, upto, key=None):
+    """Add a poll from offset 0 to `upto` that returns (offset, value) rows."""
     op = tables.op(at_ns, "poll", at_ns, at_ns + 5, isolation="read_uncommitted")
     for seq, (offset, value) in enumerate(rows):
         tables.record(op, seq, "read", TOPIC, 0, offset, value, key=key)
@@ -42,7 +43,7 @@ def test_a_copy_that_only_the_leader_acknowledged_may_be_truncated(tmp_path, ack
 
 
 def test_a_tombstone_is_distinct_from_a_lost_one_with_its_key_and_offset(tmp_path):
-    """The first tombstone was read, and then truncated by an unclean election."""
+    """The first tombstone was read. An unclean election truncated it, and then the second one got its offset."""
     tables = Tables(topics={TOPIC: {"unclean.leader.election.enable": "true"}})
     lost = tables.op(1, "produce", 10, 15, "info", acks=-1)
     tables.record(lost, 0, "send", TOPIC, 0, None, None, key="b")

@@ -1,4 +1,4 @@
-"""Duplicates of an idempotent producer: permitted if a restarted leader lost its producer state, else violations."""
+"""Duplicates of an idempotent producer: permitted if a leader may have lost its producer state, else violations."""
 
 import pytest
 
@@ -24,7 +24,11 @@ def history(
     acks=-1,
     **columns,
 ):
-    """Return a history with one record of an idempotent producer, stored once in each leader epoch."""
+    """Return a history in which a read returns several copies of one record of an idempotent producer.
+
+    :param epochs: the leader epoch of each copy, in the order of their offsets.
+    :param leaders: the known (leader epoch, node).
+    """
     tables = Tables(topics={TOPIC: {"replication.factor": "3", "min.insync.replicas": "2"}}, clients=clients or {})
     for number, (kind, target, inject_ns, heal_ns) in enumerate(faults):
         tables.add("faults", fault_id=number, kind=kind, target=target, inject_ns=inject_ns, heal_ns=heal_ns)

@@ -1,8 +1,8 @@
-"""Nightly: the definitions of anomalies compared with the oracle on tens of thousands of histories, judged in memory.
+"""Nightly: the same checks as in `test_definitions` and `test_cycles`, for tens of thousands of histories in memory.
 
     pytest tests/linearizability/anomalies/test_many_histories.py -m nightly [-k valid]
 
-`test_definitions` and `test_cycles` check the same for a few hundred histories.
+A failure names its seed.
 """
 
 import random
@@ -38,10 +38,10 @@ KINDS = {
     "cycles": arbitrary_cyclic_history,
 }
 ORACLE_SEEDS = 50_000
-"""The number of seeds of each kind."""
+"""The number of seeds for each of KINDS."""
 VALID_SEEDS = 10_000
 PLANTED_SEEDS = 400
-"""The number of seeds of each anomaly; more than ten thousand in total."""
+"""The number of seeds for each planted anomaly."""
 
 
 def judged_in_memory(tables):
@@ -49,14 +49,14 @@ def judged_in_memory(tables):
 
 
 def difference_from_the_oracle(kind, seed):
-    """Return the difference between the judgement and that of the oracle as a text; empty if there is none."""
+    """Return a message if the judgement differs from that of the oracle; otherwise an empty text."""
     tables = KINDS[kind](random.Random(seed))
     found, expected = as_rows(judged_in_memory(tables)), Oracle(tables.run, tables.rows).judgement()
     return "" if found == expected else f"{kind}, seed {seed}: {found} instead of {expected}"
 
 
 def false_alarm(seed):
-    """Return the judgement of a valid history as a text if it is not ok; otherwise an empty text."""
+    """Return a message if a valid history has an anomaly that is not permitted; otherwise an empty text."""
     judgement = judged_in_memory(valid_history(seed))
     found = [anomaly for anomaly in judgement.anomalies if anomaly.verdict is not Verdict.PERMITTED]
     is_ok = not found and (judgement.verdict is Verdict.OK or judgement.reasons)
@@ -73,6 +73,7 @@ def test_valid_histories_have_only_permitted_anomalies():
 
 
 def partition_without_lost_content(rng):
+    """Return a valid history without faults that may lose content."""
     tables = SimulatedPartition(rng, weak=False).run(rng.randrange(20, 60))
     tables.rows["faults"] = [fault for fault in tables.rows["faults"] if fault["kind"] not in ("wipe", "power")]
     return tables

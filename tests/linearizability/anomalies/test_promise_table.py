@@ -25,6 +25,7 @@ from linearizability.anomalies.promise_document import page
 DOCUMENT = Path(__file__).parents[3] / "docs" / "promises.md"
 REPLICAS = (1, 2, 3)
 CASES = list(itertools.product((0, 1, 2, 3), (False, True), range(4)))
+"""(min.insync.replicas, whether unclean elections are possible, number of replicas that lost content)"""
 
 
 @pytest.mark.parametrize(("least", "unclean", "lossy"), CASES)

@@ -12,7 +12,12 @@ FULL, SHRUNK = [1, 2, 3], [1, 3]
 
 
 def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, read_first=False):
-    """Return the verdict for an acknowledged record that a later read passes over."""
+    """Return the verdict of lost-write for an acknowledged record that a later poll skips.
+
+    :param faults: (kind, target, argument, inject_ns, heal_ns) of each fault.
+    :param isr: (time in ns, members) of each response with an ISR.
+    :param read_first: whether an earlier poll returned the record.
+    """
     topic = {"replication.factor": "3", "min.insync.replicas": "2", **(settings or {})}
     tables = Tables(topics={TOPIC: topic}, cluster=cluster or {})
     op = tables.op(1, "produce", 100, 110, acks=acks)
@@ -50,7 +55,7 @@ def test_faults_without_data_loss_permit_no_loss(tmp_path, kind, argument):
     assert lost(tmp_path, faults=faults) is Verdict.VIOLATION
 
 
-@pytest.mark.timeout(60)  # each of these took minutes or raised
+@pytest.mark.timeout(60)  # without limits, some of these texts take minutes or raise an error
 @pytest.mark.parametrize(
     ("kind", "target", "argument"),
     [

@@ -1,4 +1,4 @@
-"""Unknown offsets and epochs, -1 as in Kafka: they neither prove nor permit an anomaly; lower values are invalid."""
+"""Unknown offsets and epochs, which are -1: they neither prove nor permit an anomaly. Lower values are invalid."""
 
 import pytest
 
@@ -27,6 +27,7 @@ def sent(tables, process, at_ns, offset, value, outcome="ok", **columns):
 
 
 def read(tables, process, at_ns, rows, *, isolation="read_uncommitted", **columns):
+    """Add a poll from offset 0 that returns (offset, value) rows; `columns` are those of its position."""
     op = tables.op(process, "poll", at_ns, at_ns + 5, isolation=isolation)
     for seq, (offset, value) in enumerate(rows):
         tables.record(op, seq, "read", TOPIC, 0, offset, value)
@@ -84,7 +85,7 @@ def test_an_invalid_epoch_is_rejected(tmp_path):
 
 
 def owners(generation):
-    """Return a history of two consumers that own one partition and both poll it."""
+    """Return a history of two members that own and poll one partition in the same generation."""
     tables = Tables()
     sent(tables, 3, 1, 0, 1)
     for process in (1, 2):
@@ -95,7 +96,7 @@ def owners(generation):
     return tables
 
 
-def test_consumers_without_a_group_share_no_generation(tmp_path):
+def test_an_unknown_generation_is_not_shared(tmp_path):
     assert found(tmp_path / "none", owners(-1)) == set()
     assert found(tmp_path / "one", owners(1)) == {("double-ownership", "violation")}
     assert "generation is -2; it is never below 0" in rejection(tmp_path / "below", owners(-2))
@@ -104,7 +105,7 @@ def test_consumers_without_a_group_share_no_generation(tmp_path):
 @pytest.mark.parametrize(
     ("producer_id", "outcome", "opened", "expected"),
     [
-        # The client may have changed its producer id.
+        # After a timeout, the client may have continued under another producer id.
         (-1, "info", False, {("producer-order", "permitted")}),
         (-1, "ok", False, {("producer-order", "violation")}),
         (-1, "ok", True, set()),

@@ -1,4 +1,4 @@
-"""Synthetic histories: valid except for planted anomalies, equal for equal seeds, generated in bounded memory."""
+"""Synthetic histories: valid except for planted anomalies, equal for equal seeds, and generated in bounded chunks."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from linearizability.synthetic.writing import Request, history, synthesize
 
 
 def synthesized(run, *request):
-    """Write a history; return its folder, the number of records, and the reported progress."""
+    """Write a history; return its folder, the number of records, and the numbers that were reported as progress."""
     progress = []
     return run, synthesize(run, Request(*request), progress.append), progress
 
@@ -69,6 +69,7 @@ def test_skew_is_the_share_of_the_first_partition(tmp_path):
 
 def test_chunks_do_not_grow_with_the_history():
     chunks = itertools.islice(history(Request(10**9, 1000)), 2)
+    # The largest table of each chunk has 900 000 to 999 999 rows.
     assert {max(table.num_rows for table in tables.values()) // 100_000 for tables in chunks} == {9}
 
 
