@@ -41,7 +41,12 @@ class Each:
     expectations: tuple[Expectation, ...]
 
 
-_IDENTIFYING_FIELDS: Final = frozenset({"error", "base_offset", "offset", "records", "topics"})
+_IDENTIFYING_FIELDS: Final = frozenset(
+    {
+        *("error", "base_offset", "offset", "records", "low_watermark", "end_offset", "producers"),
+        *("topics", "num_partitions", "set", "committed_offset", "metadata", "state", "members"),
+    }
+)
 """Fields that show to which of several requests a response belongs. Requirements of the API judge other fields."""
 _OFFSETS: Final = frozenset({"base_offset", "offset"})
 

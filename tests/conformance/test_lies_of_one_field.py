@@ -22,6 +22,7 @@ from tests.conformance.tampering_proxy import (
     Tampering,
     TamperingProxy,
     altered,
+    altered_requests,
     altered_responses,
     api,
     with_errors,
@@ -261,10 +262,10 @@ def _exchanged(*fields: str) -> Any:
     return change
 
 
-def _all_fail(partitions: tuple[Any, ...]) -> Any:
-    """Return for all partitions the first error that one of them has."""
-    error = next((part.error_code for part in partitions if part.error_code != ErrorCode.none), ErrorCode.none)
-    return tuple(replace(part, error_code=error) for part in partitions)
+def _all_fail(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return for all partitions the first error that one of them has. Topics that have partitions have no error."""
+    errors = [part.error_code for part in parts if getattr(part, "error_code", ErrorCode.none) != ErrorCode.none]
+    return tuple(replace(part, error_code=errors[0]) for part in parts) if errors else parts
 
 
 def _long_values_are_cut(batches: list[Any], _request: Any) -> list[Any]:
@@ -749,6 +750,11 @@ def _not_strict(request: Any, forward: Any) -> Any:
     return forward(replace(request, strict=False) if api(request) == "DescribeClientQuotas" else request)
 
 
+def _in_the_first_epoch(request: Any) -> Any:
+    """Begin a new session in place of continuing one."""
+    return replace(request, session_id=0, session_epoch=0) if request.session_epoch > 0 else request
+
+
 LIES_OF_KAFKA = {
     "strict": Lie("quotas/altered-quotas-are-described", _not_strict, "DescribeClientQuotas: others was 1, not 0"),
     "missing client metrics": Lie(
@@ -758,6 +764,29 @@ LIES_OF_KAFKA = {
     ),
     "id before KRaft": Lie(
         "configs/brokers-describe-themselves", described_as("broker.id", "77"), "broker.id 77 of broker 1"
+    ),
+    "forgotten partition of a fetch session": Lie(
+        "fetch/session-returns-changed-partitions",
+        altered_requests("Fetch", lambda request: replace(request, forgotten_topics_data=())),
+        "SessionFetch: partitions was ",
+    ),
+    "epoch of a fetch session": Lie(
+        "fetch/session-returns-changed-partitions",
+        altered_requests("Fetch", _in_the_first_epoch),
+        "SessionFetch: error was NONE, not INVALID_FETCH_SESSION_EPOCH",
+    ),
+    "state of another group": Lie(
+        "merged/describe-groups", of_several("DescribeGroups", _exchanged("group_id")), "Merged: responses was "
+    ),
+    "deletion of another group": Lie(
+        "merged/delete-groups",
+        of_several("DeleteGroups", _exchanged("error_code")),
+        "Merged: responses was error ",
+    ),
+    "producers of another partition": Lie(
+        "merged/describe-producers",
+        of_several("DescribeProducers", _exchanged("active_producers")),
+        "Merged: responses was producers ",
     ),
 }
 """Lies about APIs and settings that the reference broker lacks, except those in `LIES_ABOUT_MEMBERS`."""
