@@ -175,8 +175,8 @@ for run_tasks in (Processes(2), run_here):
 
 @pytest.mark.parametrize("limit", [100, 30_000])
 def test_error_of_a_full_disk_names_the_folder(run, limit):
-    """The disk is simulated by a limit on the size of a file, in bytes."""
-    command = [sys.executable, "-c", FULL_DISK, str(run), str(limit)]
+    """The disk is simulated by a limit on the size of a file, in bytes. No bytecode is written under this limit."""
+    command = [sys.executable, "-B", "-c", FULL_DISK, str(run), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     line = (
         re.escape(f"{run}/history/_shards.") + r"\S+: cannot sort the history by topic partition: .*File too large.*\n"
