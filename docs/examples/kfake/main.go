@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// advertised is a listener that reports another address than its own: kfake returns it to clients in Metadata.
+// advertised is a listener that reports another address than the one it listens on. kfake returns it in Metadata.
 type advertised struct {
 	net.Listener
 	addr net.Addr
@@ -24,7 +24,7 @@ func (a advertised) Addr() net.Addr { return a.addr }
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9092", "address of the client listener")
 	advertise := flag.String("advertise", "", "address that clients connect to (default: that of the listener)")
-	data := flag.String("data", "", "directory that a restart reads again")
+	data := flag.String("data", "", "directory of the data, which a restarted broker reads again")
 	id := flag.Int("id", 1, "node id")
 	settings := map[string]string{}
 	flag.Func("properties", "file of broker settings, NAME=VALUE in each line", func(file string) error {
@@ -44,7 +44,7 @@ func main() {
 		log.Fatal(err)
 	}
 
-	// kfake numbers its nodes from 0, and the last one is the controller: that one stays, and the others leave.
+	// kfake numbers its nodes from 0. The last node is the controller and stays; the other nodes are removed.
 	opened := 0
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(*id+1),
