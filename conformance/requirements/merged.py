@@ -272,7 +272,7 @@ _ROWS: Final = (
         (
             *_CREATED,
             many(st.builds(_set, st.sampled_from(_TOPICS), st.sampled_from(["700000", "800000"]), _SETTING_NAMES)),
-            Merged(tuple(DescribeConfigs(_SETTINGS, topic) for topic in (*_TOPICS[::-1], "trial-none"))),
+            Eventually(Merged(tuple(DescribeConfigs(_SETTINGS, topic) for topic in (*_TOPICS[::-1], "trial-none")))),
         ),
         {},
     ),

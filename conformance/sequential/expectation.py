@@ -48,7 +48,7 @@ _IDENTIFYING_FIELDS: Final = frozenset(
     }
 )
 """Fields that show to which of several requests a response belongs. Requirements of the API judge other fields."""
-_OFFSETS: Final = frozenset({"base_offset", "offset"})
+_OFFSETS: Final = frozenset({"base_offset", "offset", "low_watermark", "end_offset"})
 
 
 @dataclass(frozen=True, slots=True)
