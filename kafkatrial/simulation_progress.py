@@ -1,4 +1,7 @@
-"""Progress of a simulation campaign: lines for failures, and a live line on a terminal or a line every ten seconds."""
+"""Progress of a simulation campaign: a line for each failure, and the progress so far.
+
+On a terminal, the progress is a live line. Elsewhere, it is printed every ten seconds.
+"""
 
 from rich.console import Console
 from rich.text import Text
@@ -67,7 +70,7 @@ def banner(event: CampaignStarted) -> Text:
     if event.last == event.first:
         seeds = f"seed {event.first}"
     limit = "" if event.seconds_max is None else f", for {event.seconds_max / 60:g} minutes"
-    stop = "all of them run" if event.failures_max is None else f"stops after {event.failures_max} failing"
+    stop = "runs all seeds" if event.failures_max is None else f"stops after {event.failures_max} failing"
     text = f"{seeds}{limit}, {counted(event.workers, 'worker')}, {stop}, defect: {event.defect or 'none'}"
     if event.last == event.first:
         text += f"\n{printed(trial_of_seed(event.first))}"

@@ -1,6 +1,8 @@
 """Exact order check of one partition's log. It works on columns; its running time is that of sorting them.
 
-The offsets of records show the order in which they were appended. Only the times must be consistent with this order.
+The offsets of records show the order in which they were appended. So no order has to be searched for: the check is
+whether the times of the sends and fetches are consistent with this order.
+
 The model:
 
 - A record is appended at an offset that the log selects, above all offsets in use. There may be gaps (transaction
@@ -21,8 +23,8 @@ The history is linearizable unless
 - an offset has two records, or a record has two offsets;
 - a fetch returned a record that was not sent, or whose send failed;
 - a fetch contradicts itself, or the records that are known to be in its range; or
-- the send of a record began when a higher offset than the record's was already in use, as is shown by an operation that
-  had completed: the send of a record at the higher offset, or a fetch.
+- the send of a record began after a higher offset than the record's was known to be in use. An offset is known to be in
+  use when the send of a record at that offset, or a fetch that shows it in use, has completed.
 
 A record whose send has an unknown outcome counts only if it was read. An acknowledged record of unknown offset that was
 not read is ignored, and so is a fetch that is not ok.
@@ -239,7 +241,7 @@ def _passed_over(log: _Log) -> LogConflict | None:
 
 
 def _lacking(log: _Log, wanted: Bools) -> Bools:
-    """Whether each fetch returned fewer of the wanted records than it passed.
+    """Return, for each fetch, whether it returned fewer wanted records than its range contains.
 
     :param wanted: for each row of the sends, whether its record is wanted.
     """

@@ -47,8 +47,9 @@ class Request:
 def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None], lay_out: Run | None = None) -> int:
     """Write a history; return the number of its records.
 
-    `progress` is called with the number of records written so far. `lay_out` executes the last tasks of the layout;
-    with None there is no layout. Raises HistoryError if the directory contains a run already or cannot be written.
+    `progress` is called with the number of records written so far. If `lay_out` is given, the layout by
+    topic partition is also created, and `lay_out` runs its last tasks. Raises HistoryError if the directory contains a
+    run already or cannot be written.
     """
     if (run_dir / RUN_FILE).exists() or (run_dir / HISTORY_FOLDER).exists():
         raise HistoryError(f"{run_dir}: already contains a run; name another directory")
@@ -117,7 +118,7 @@ class _Writer:
             self._writers[name].write_table(table)
 
     def _open(self, name: str) -> pq.ParquetWriter:
-        # Without the Arrow schema, readers return plain strings for columns that are dictionaries here.
+        # The Arrow schema is not stored, so that readers return plain strings. Here, these columns are dictionaries.
         return pq.ParquetWriter(
             table_file(self._history_dir, name),
             schema_of(name),

@@ -44,7 +44,7 @@ _CONVERSIONS = {
     "uuid": "uuid_bytes({})",
 }
 _NO_TAGGED_FIELDS = "x"
-"""Format of a count of zero: one byte of padding."""
+"""`struct` format for an entity without tagged fields: a pad byte, which is zero like the count of tagged fields."""
 
 
 _ENCODERS: dict[Any, Encode] = {}

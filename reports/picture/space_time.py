@@ -1,8 +1,8 @@
 """A space-time diagram as one self-contained HTML page: lanes side by side, time downwards.
 
-Every event has its own line, in the order of the run; the space between two lines grows with the logarithm of the
-time between them. A message goes from the line of its sending to that of its arrival, so that a higher line is always
-earlier. Nothing is fetched, and nothing needs a script.
+Every event has its own line, in the order of the run. So a higher line is always earlier. The space between two lines
+grows with the logarithm of the time between them. The arrow of a message goes from the line on which it is sent to the
+line on which it arrives. The page fetches nothing and needs no script.
 """
 
 import math

@@ -88,7 +88,7 @@ def _name_of(cluster: ModelCluster, topic_id: int) -> str | None:
 
 
 def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
-    """Describe the requested topics; None requests all, an empty tuple none (since v1)."""
+    """Describe the requested topics: all topics if `step.topics` is None, no topic if it is empty (since v1)."""
     names = tuple(cluster.topics) if step.topics is None else step.topics
     topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in names)
     known = [name for name in names if name in cluster.topics]

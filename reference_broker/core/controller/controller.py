@@ -135,8 +135,8 @@ class Controller:
     ) -> None:
         """Write records atomically, and call `then` once they are committed.
 
-        Without records, `then` is called once the earlier records are committed; at least one of them must not be
-        committed yet. `then` is never called if the controller is deactivated before that.
+        If `records` is empty, `then` is called once all records written earlier are committed. This is allowed only
+        while another call waits for a commit. `then` is never called if the controller is deactivated before that.
 
         :param request: the request that waits; it fails with NOT_CONTROLLER if the controller is deactivated.
         """

@@ -48,7 +48,7 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _is_checked(node: Node, name: str, unit_ms: int = 1) -> bool:
-    """Whether work whose period is a property of the node is checked."""
+    """Whether the work whose period is this property is checked: the node's value is at most `PERIOD_MAX_MS`."""
     return node.runtime.configuration.integer(name) * unit_ms <= PERIOD_MAX_MS
 
 
