@@ -264,7 +264,7 @@ def _too_early(log: _Log) -> LogConflict | None:
         rows = (int(log.row[below]), int(log.row[at]))
         text = (
             f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, but has the higher offset: "
-            f"{log.offset[at]}, not below {log.offset[below]}"
+            f"{log.offset[at]}, above {log.offset[below]}"
         )
         return LogConflict(rows, (), int(log.offset[at]), text)
     fetches, taken = log.fetches, log.taken

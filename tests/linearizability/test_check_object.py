@@ -36,7 +36,7 @@ def test_log_against_real_time_is_a_violation():
     assert judged(two_in_turn(0, 1, 2), "append-log").verdict is Verdict.OK
     judgement = judged(two_in_turn(1, 0, 2), "append-log")
     (anomaly,) = judgement.anomalies
-    text = "send 0 was acknowledged before send 1 was invoked, but has the higher offset: 1, not below 0"
+    text = "send 0 was acknowledged before send 1 was invoked, but has the higher offset: 1, above 0"
     assert (judgement.operations, judgement.records) == (3, 3)
     assert anomaly == type(anomaly)(
         "not-linearizable", Verdict.VIOLATION, 1, (Evidence((0, 1), TOPIC, 0, 1, None, text),)
