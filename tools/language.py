@@ -23,7 +23,7 @@ SUFFIXES = (".py", ".md", ".j2", ".toml", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A pattern that names and prose must not match, in capital or small letters, and the replacement."""
+    """A pattern that is forbidden in names and prose, in upper or lower case, and the text to use instead."""
 
     pattern: re.Pattern[str]
     instead: str

@@ -32,7 +32,7 @@ from linearizability.judgement import Verdict
 
 _WORST_LAST: Final = tuple(Severity)
 _AUTHORITY: Final = "apache-kafka"
-"""The kind of target whose responses decide if the model has no expected value for a judged field."""
+"""If the model has no expected value for a judged field, the responses of this kind of target decide."""
 
 
 def judges(*fields: str, of: type[Step]) -> Judges:

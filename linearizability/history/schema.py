@@ -62,7 +62,7 @@ _LOG_START_OFFSET: Final = _reported("log_start_offset", pa.int64(), "from the r
 
 OPERATIONS: Final = (
     _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
-    _required("process", pa.int32(), "one logical client; of its operations, only produces overlap"),
+    _required("process", pa.int32(), "one logical client; its operations do not overlap, except produces"),
     _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
     _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
     Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),

@@ -7,18 +7,20 @@ BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent onl
 its node is known and not struck by a fault, because its client tries no other node. A success is an acknowledged
 produce, an ok read that returned records, or a leader's response in `states`.
 
-Outages are measured within each period in which no fault begins or ends; a produce counts only from the start of the
-period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are three exceptions. A
-`cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
-A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
-strike every node. An election strikes none.
+Outages are measured within each period in which no fault begins or ends. If the first produce of an outage began
+before the period, the outage is measured from the start of the period.
+
+A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are three exceptions. A `cut` that
+isolates one node in both directions, on every listener, from clients and all voters, strikes only that node. A fault
+that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run) strike
+every node. An election strikes none.
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
 - A majority of the voters that `describe_quorum` last returned is not struck.
 - At least `min.insync.replicas` members of the last *stable* ISR have not been struck by any fault since the request
-  that returned this ISR. An ISR is stable if no fault began or ended from the allowance before its request until its
-  response.
+  that returned this ISR. An ISR is stable if no fault began or ended while its request was in progress, or within the
+  allowance before that request.
 
 While no node is struck, `replication.factor` must be at least `min.insync.replicas`. If `replication.factor` is
 unknown, the largest ISR ever returned is compared instead.
@@ -63,8 +65,8 @@ _OUTAGES: Final = pa.schema(
     ]
 )
 """Outages longer than the allowance. `first` and `last` are the op_ids of the produce that began first and of the one
-that ended last. `struck` are the nodes that faults have struck if the voters of the quorum are all in `if_voters_among`
-(`healing.Struck`). `period_ns` is the begin of the outage's period."""
+that ended last. `struck` has the nodes that faults have struck. It is valid only if `if_voters_among` is null or has
+all voters of the quorum (`healing.Struck`). `period_ns` is the start of the outage's period."""
 _VOTERS: Final = pa.schema([pa.field("received_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 
@@ -147,7 +149,10 @@ def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[di
 
 
 def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
-    """Whether an outage ends, by a success or a pause, between each produce and the next, in the order of begins."""
+    """For each produce except the last: whether an outage ends, by a success or a pause, before the next produce.
+
+    :param since: the number of successes before the end of each produce. Produces are sorted by it, then by start.
+    """
     ended_ns = complete_ns.copy()
     for success in np.unique(since):
         own = since == success

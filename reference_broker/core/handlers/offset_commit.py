@@ -55,7 +55,10 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _known_partitions(broker: Broker, request: Request) -> tuple[list[tuple[str, Any]], dict[int, ErrorCode]]:
-    """Return the elements of existing partitions with topic names, and the errors of other elements by their `id()`."""
+    """Divide the request's partitions into those that exist and those that do not.
+
+    Return each existing partition with its topic name, and the errors of the others by `id()` of the request's element.
+    """
     known, errors = [], {}
     for topic in request.body.topics:
         found = find_topic(broker, topic)

@@ -136,7 +136,7 @@ SCRIPTS = {
             Timed(at_ms=200, fault=Unregister(node=2)),
         ),
     ),
-    "a replica among many is checked in its turn, and counts with its current state": Trial(
+    "a replica that is checked only in rotation counts with its current state": Trial(
         topics=(Topic(partitions=3), Topic(name="b")),
         clients=(RequestClient(steps=(CreatePartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
     ),
