@@ -1,10 +1,11 @@
-"""Layout of a history from rows that DuckDB or Spark has sorted, instead of from sorted runs, for `layout.py`.
+"""Layout of a history from rows that DuckDB or Spark has sorted, for the benchmark `layout.py`.
 
-One SQL query for each table (`SORTS`) selects its rows in the columns of `linearizability.shards.tables`; the records
-are joined with `operations`. The rows are sorted by log and one more column, which is the offset for records. DuckDB
-sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and `sortWithinPartitions`. Then the parts
-of the layout are settled: kafkatrial's own tasks merge the rows of each part and write them. They read row groups of
-the sorted files where they otherwise read sorted runs, so files and verdicts are the same.
+One SQL query for each table (`SORTS`) returns its rows with the columns that `linearizability.shards.tables` defines;
+the records are joined with `operations`. The rows are sorted by log and one more column, which is the offset for
+records. DuckDB sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and
+`sortWithinPartitions`. Then the parts of the layout are settled: kafkatrial's own tasks merge the rows of each part and
+write them. Here these tasks read the sorted files. In kafkatrial's own layout they read its sorted runs
+(`linearizability.shards.runs`). Both layouts have the same files and result in the same verdict.
 
 With `rules`, DuckDB checks the rules between records, and the task `CheckOperations` checks `operations`. The rules
 about single rows are not checked, which favours these layouts. Only synthesized histories can be laid out: they have

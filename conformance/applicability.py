@@ -20,7 +20,7 @@ def reason_not_applicable(
     :param capabilities: the capabilities of the target.
     :param version: the target's Kafka version. If it is None (unknown), the versions of the requirement are ignored.
     :param nodes: the number of the target's nodes.
-    :param reasons: for each capability that the target lacks and explains, the reason why.
+    :param reasons: for each capability that the target lacks, the reason that it gives, if any.
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:

@@ -1,4 +1,4 @@
-"""Requests of one API, merged into one as clients do, and the part of the response for each of them.
+"""Merging of the requests of several steps into one, as clients do, and splitting of its response by step.
 
 Two messages can be merged if all their plain fields are equal. The merged message has the elements of both in its
 lists. Two elements that have lists themselves, such as the topic of two partitions, are merged in the same way.
@@ -14,12 +14,12 @@ from conformance.sequential.responses import normalise
 from conformance.sequential.steps import Step
 
 _LISTS: Final = ("groups", "topics", "results", "responses", "partitions", "partition_responses")
-"""The names that responses have for the list of what was requested, at any depth."""
+"""The names of the lists in responses, at any depth, whose elements are the requested groups, topics or partitions."""
 
 
 @dataclass(slots=True)
 class MergedRequest:
-    """One request in place of one for each of the steps.
+    """One request that replaces the separate requests of several steps.
 
     :ivar node_id: id of the broker that receives it; None for the first broker.
     """
@@ -57,7 +57,7 @@ def _merge(first: Any, second: Any) -> Any:
 
 
 def _union(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the elements of both lists; one in place of two that have lists themselves and can be merged."""
+    """Return the elements of both lists. Elements that have lists themselves are merged where possible."""
     elements = [*first]
     for element in second:
         for place, known in enumerate(elements):
@@ -74,7 +74,7 @@ def _has_lists(element: Any) -> bool:
 
 
 def responses_to_each(steps: Sequence[Step], response: Any, symbols: Symbols) -> tuple[Response, ...]:
-    """Return for each step the part of the response that it requested, as if this were the response to it alone.
+    """Return one response for each step, as if its request had been sent alone.
 
     Each step must concern another partition, topic or group.
     """
@@ -86,7 +86,7 @@ def responses_to_each(steps: Sequence[Step], response: Any, symbols: Symbols) ->
 
 
 def _count_leaves(part: Any) -> int:
-    """Return the number of listed elements that have no such list of elements themselves."""
+    """Return the number of innermost elements, such as partitions, in the lists of a response (`_LISTS`)."""
     elements = [element for name in _lists(part) for element in getattr(part, name)]
     return sum(_count_leaves(element) or 1 for element in elements)
 

@@ -1,7 +1,7 @@
 """Numbers for the `BrokerSetting` placeholders of raw requests, from the settings that the broker describes.
 
-A limit that a broker describes must be the one that it applies. Therefore these requests have the value of the setting,
-which the broker must accept, and the next one, which it must reject.
+A limit that a broker describes must be the one that it applies. To check this, one request has the described value,
+which the broker must accept, and another has the next value, just beyond the limit, which the broker must reject.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from conformance.sequential.steps import BrokerSetting, RawRequest
 from fixtures.clients.raw import UnsupportedApi
 
 _OTHER_BYTES_MAX: Final = 1_000
-"""Maximum size of the other fields of a record that contains a text whose length depends on a setting."""
+"""Maximum size of a stored record, without the text whose length depends on a setting."""
 
 
 def names_of_settings(value: Any) -> Iterator[str]:

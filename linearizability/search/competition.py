@@ -18,7 +18,7 @@ from linearizability.search.timeline import Timeline
 
 EASY_STEPS = 200
 EASY_STEPS_PER_EVENT = 3
-"""The frontier search runs alone up to `EASY_STEPS`, and this number of steps for each event that it has processed."""
+"""The frontier search runs alone for `EASY_STEPS`, plus `EASY_STEPS_PER_EVENT` for each event that it has processed."""
 DEPTH_FIRST_SHARE = 64
 FIRST_PIECE_STEPS = 128
 """The number of steps of an engine before the clock is read for the first time."""
@@ -44,7 +44,7 @@ class Competitor:
 
     @property
     def easy_steps(self) -> int:
-        """The maximum number of steps that the frontier search may have used to run alone."""
+        """The number of steps after which the frontier search no longer runs alone."""
         return EASY_STEPS + EASY_STEPS_PER_EVENT * self.progress.events_done
 
 

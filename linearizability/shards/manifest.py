@@ -1,4 +1,4 @@
-"""The layout of a history by topic partition: `history/_shards/`, derived from the tables and never part of them.
+"""The layout of a history by topic partition, in `history/_shards/`: derived data that is not part of the history.
 
 A *shard* is a folder with all rows of several small topic partitions, or of one large topic partition. Its records are
 in *parts*: a shard of several partitions has one part, a large partition has one part for each range of offsets.
@@ -73,9 +73,10 @@ class Layout:
         return self.shard_folder(shard) / f"{name}-{part:04d}.parquet"
 
     def small_file(self, shard: int, name: str) -> Path:
-        """Return the file of a small table of a shard, or of `operations` or `sends` that are in no part.
+        """Return the file of a shard for a small table, or for rows of `sends` or `operations` that belong to no part.
 
-        The file is absent if it would have no rows.
+        Only a split shard has such rows: the sends without an acknowledged offset, and the operations of these sends
+        and of the rows of the small tables. The file is absent if it would have no rows.
         """
         return self.shard_folder(shard) / f"{name}.parquet"
 

@@ -17,7 +17,7 @@ ELEMENTS_PER_STEP = 256
 
 
 class Pace:
-    """Counter for a loop that handles elements in steps, and executes `if pace.is_due(): yield` before each element.
+    """Counter for a loop that handles elements in steps. The loop runs `if pace.is_due(): yield` before each element.
 
     :ivar elements: number of elements in the current step. For an element that takes longer, the loop adds more than 1.
     """

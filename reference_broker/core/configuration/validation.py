@@ -20,7 +20,8 @@ _READ_ONLY = (BROKER_CONFIG_KEYS.keys() - DYNAMIC_BROKER_CONFIGS) | UNUSED_READ_
 def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
     """Validate and return a topic's properties. Raises `InvalidConfigError` for the first invalid one.
 
-    :param broker: gives the properties that the topic does not set, because some properties are validated together.
+    :param broker: the broker's configuration, with the defaults of properties that the topic does not set. They are
+        needed because some properties are validated together.
     """
     without_value = [name for name, text in overrides.items() if text is None]
     if without_value:
