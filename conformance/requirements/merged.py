@@ -162,7 +162,7 @@ _ROWS: Final = (
     _Row(
         ApiKey.DESCRIBE_GROUPS,
         "several groups",
-        (sources.PROTOCOL,),
+        (),
         (
             *_COMMITS,
             *(JoinGroup(group=_GROUPS[0]), JoinGroup(0, group=_GROUPS[0]), SyncGroup(0, group=_GROUPS[0])),
