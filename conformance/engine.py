@@ -5,7 +5,8 @@ to which it applies, with the same scripts. Decisions (whether it applies, wheth
 are pure functions; the module's IO is the targets and the run directory. It does not depend on any event handler.
 
 - Requirements that share a cluster (`side_by_side.py`) are checked first, several at a time. Only ok and not applicable
-  are final there: for any other verdict the requirement is checked again, alone, with the same scripts.
+  are final there: for any other verdict the requirement is checked again, alone, with the same scripts. A violation
+  that is not reproduced is checked several times, because a broker may fail in few of its responses only.
 - A check runs in a separate thread, so that its progress is reported while it works.
 - A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
   *unknown*.
@@ -58,6 +59,9 @@ Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
 """Expected violations by target name and requirement id."""
 
 _INTERRUPTED_CHECK_TIMEOUT_S: Final = 30.0
+_REPETITIONS_MAX: Final = 20
+_REPETITION_S: Final = 15.0
+"""Limits of the repetition of a check alone that does not reproduce a violation beside others: number, and seconds."""
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -262,6 +266,11 @@ class _Run:
         if applicable:
             try:
                 findings = yield from self._run_check(requirement, applicable)
+                for _ in range(_REPETITIONS_MAX):
+                    doubtful = [target for target in applicable if self._is_doubtful(requirement, target, findings)]
+                    if not doubtful or time.monotonic() - began > _REPETITION_S:
+                        break
+                    findings |= yield from self._run_check(requirement, doubtful)
             except TargetError as error:
                 findings = self._unknown_by_links(applicable, error)
             except (HistoryError, OSError):
@@ -282,6 +291,11 @@ class _Run:
         self.judged.add(requirement.id)
         for target in applicable:
             self.revive(target)
+
+    def _is_doubtful(self, requirement: Requirement, target: Target, findings: Mapping[str, Finding]) -> bool:
+        """Whether a violation beside others is not reproduced alone. A broker may fail in few responses only."""
+        found = findings.get(target.name)
+        return found is not None and found is not doubted(found, self.doubts.get((requirement.id, target.name), ""))
 
     def _started(self, requirement: Requirement) -> RequirementStarted:
         return RequirementStarted(requirement.id, len(self.judged) + 1, len(self.requirements))

@@ -23,15 +23,15 @@ WAIT_S = 30
 
 
 class Checks:
-    """Check that returns or raises `first` at its first call, and then always `later`. It records its contexts."""
+    """Check that returns or raises the nth finding in its nth call, and then always the last. It records its contexts."""
 
-    def __init__(self, first, later):
-        self.findings = [first, later]
+    def __init__(self, *findings):
+        self.findings = findings
         self.contexts = []
 
     def __call__(self, context):
         self.contexts.append(context)
-        found = self.findings[min(len(self.contexts), 2) - 1]
+        found = self.findings[min(len(self.contexts), len(self.findings)) - 1]
         if isinstance(found, BaseException):
             raise found
         return {target.name: found for target in context.targets}
@@ -85,6 +85,14 @@ def test_a_violation_that_is_not_reproduced_alone_is_unknown(tmp_path):
     assert found[1].reason == "not reproduced alone; while other requirements were checked, it was 1, not 2"
 
 
+def test_a_rare_violation_is_reproduced_by_a_later_check_alone(tmp_path):
+    checks = Checks(VIOLATION, OK, OK, OK, VIOLATION)
+    found = judged(run([shared(checks, "area/rare"), shared(OK_EVERYWHERE, "area/good")], tmp_path))
+    assert [(each.requirement, each.verdict) for each in found] == [("area/good", "ok"), ("area/rare", "violation")]
+    assert len(checks.contexts) == 5
+    assert len({context.seed for context in checks.contexts}) == 1
+
+
 @pytest.mark.parametrize(
     "first", [Finding(Verdict.UNKNOWN, "no coordinator"), ValueError("a bug"), KeyboardInterrupt()]
 )
@@ -112,7 +120,7 @@ def test_no_check_begins_beside_others_on_a_target_that_is_down(tmp_path):
     assert [each.requirement for each in found] == [row.id for row in rows]
     beside = {name for name, is_alone in begun if not is_alone}
     assert 1 <= len(beside) <= 4
-    assert len(begun) - len(beside) == len(rows)
+    assert {name for name, is_alone in begun if is_alone} == {row.id for row in rows}
     reason = "not reproduced alone; while other requirements were checked, it went down"
     assert {each.requirement for each in found if each.verdict is Verdict.UNKNOWN and each.reason == reason} == beside
 
