@@ -7,8 +7,8 @@ alone, with the same scripts. A violation in this second check is shrunk and att
 
 - After a target has not responded, the remaining requirements are not checked here: they are checked alone, too.
 - A violation, or the end of a broker, that is not reproduced alone is checked several times. If none of these checks
-  reproduces it, the verdict is *unknown*: either kafkatrial's scripts disturb each other, or the broker fails only under
-  concurrent requests.
+  reproduces it, the verdict is *unknown*: either kafkatrial's scripts disturb each other, or the broker fails only
+  under concurrent requests.
 """
 
 import threading

@@ -23,7 +23,7 @@ WAIT_S = 30
 
 
 class Checks:
-    """Check that returns or raises the nth finding in its nth call, and then always the last. It records its contexts."""
+    """Check that returns or raises the nth finding in its nth call, and then always the last. It keeps the contexts."""
 
     def __init__(self, *findings):
         self.findings = findings
