@@ -32,9 +32,8 @@ from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity
 from conformance.sequential.judging import Rank, kind_of
 from conformance.sequential.program import program
-from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS
+from conformance.sequential.response import ERROR_FIELDS, NO_RESPONSE_FIELDS, NOT_READY
 from conformance.sequential.routing import NotReady
-from conformance.sequential.script_run import NOT_READY
 from conformance.sequential.scripted_check import ScriptedCheck
 from conformance.sequential.session import Session
 from conformance.sequential.steps import RawRequest, Script, Step

@@ -17,8 +17,7 @@ from typing import Final, TypeAlias
 
 from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
-from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
-from conformance.sequential.script_run import NOT_READY
+from conformance.sequential.response import NO_RESPONSE_FIELDS, NOT_READY, Response
 from conformance.sequential.steps import (
     AsClient,
     AwaitTopic,

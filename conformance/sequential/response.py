@@ -32,6 +32,8 @@ CLASSIC: Final = "classic"
 """Type of a group whose members use JoinGroup and SyncGroup (KIP-848)."""
 INVALID_FIELDS: Final = "invalid_fields"
 """Field that is present if a response has fields that break a rule of `field_rules`."""
+NOT_READY: Final = "not_ready"
+"""Field of the response to a CreateTopic: the reason why a partition could not be used until the timeout."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
 ERROR_FIELDS: Final = frozenset({"error", "errors"})
 """The error of a response, or the errors of the response to a raw request."""

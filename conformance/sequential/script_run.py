@@ -12,20 +12,18 @@ Rules:
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from conformance.sequential import admin_responses, config_resources, described_defaults, described_settings, timeouts
-from conformance.sequential.connections import Connections, TargetDown, shared_versions
+from conformance.sequential import admin_responses, timeouts
+from conformance.sequential.connections import Connections, TargetDown
+from conformance.sequential.evaluations import Evaluations
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
-from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
 from conformance.sequential.real_values import Comparison
-from conformance.sequential.repeated_responses import Returned, differing
-from conformance.sequential.response import CLOSED, SILENT, Response, malformed
+from conformance.sequential.response import CLOSED, NOT_READY, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.routing import LOADING, Routing
 from conformance.sequential.steps import (
@@ -44,7 +42,6 @@ from conformance.sequential.steps import (
     Kill,
     ListConfigResources,
     ListedGroups,
-    ListGroups,
     ListOffsets,
     LongPoll,
     Merged,
@@ -54,7 +51,6 @@ from conformance.sequential.steps import (
     Placement,
     Produce,
     RawBytes,
-    RawRequest,
     Repeated,
     Restart,
     SessionFetch,
@@ -64,7 +60,6 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import broker_settings, log_directories, topic_settings
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -77,11 +72,7 @@ from fixtures.clients.raw import (
 
 MEMORY_GROWTH_MAX: Final = 1 << 30
 """Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
-NOT_READY: Final = "not_ready"
-"""Field of the response to a CreateTopic: the reason why a partition could not be used until the timeout."""
 _SHOWN_BYTES_MAX: Final = 40
-_REPETITIONS: Final = 3
-"""How often a `Repeated` request is sent to each broker in each version."""
 
 
 class ScriptRun:
@@ -97,6 +88,7 @@ class ScriptRun:
         self._transport = connections.transport
         self._symbols = symbols
         self._routing = Routing(connections, self._symbols)
+        self._evaluations = Evaluations(connections, self._symbols, self._routing, self._send)
         self._effect_timeout_s = timeouts.EFFECT_TIMEOUT_S
         self._killed: list[int] = []
         """Ids of the brokers that are down since a `Kill`."""
@@ -160,30 +152,18 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
-            case UseDefaults() | UseSettings() | ListConfigResources() | Placement() | Repeated() | ListedGroups():
-                return self._compare(step)
+            case (
+                UseDefaults()
+                | UseSettings()
+                | ListConfigResources()
+                | Placement()
+                | Repeated()
+                | ListedGroups()
+                | FindCoordinators()
+            ):
+                return self._evaluations.evaluate(step, self._effect_timeout_s)
             case _:
                 return self._send(step)
-
-    def _compare(
-        self, step: UseDefaults | UseSettings | ListConfigResources | Placement | Repeated | ListedGroups
-    ) -> Response:
-        match step:
-            case UseDefaults():
-                return self._use_defaults(step)
-            case UseSettings():
-                return self._use_settings(step)
-            case Repeated():
-                return self._repeat(step)
-            case ListConfigResources():
-                metrics = [self._symbols.real(name) for name in step.metrics]
-                clients = (self._connections.client(node.id) for node in self._connections.nodes)
-                found = (text for client in clients for text in config_resources.differences(client, metrics))
-                return {"differences": tuple(dict.fromkeys(found))}
-            case ListedGroups():
-                return self._describe_listed_groups(step)
-            case Placement():
-                return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
 
     def _send_to_broker(self, step: On) -> Response:
         """Send a request to one broker; repeat it while the coordinator on that broker is loading."""
@@ -329,84 +309,6 @@ class ScriptRun:
         grown = self._connections.memory_growth_bytes()
         memory = "bounded" if grown <= MEMORY_GROWTH_MAX else f"{grown >> 20} MiB more than at first"
         return {"broker": "alive", "other_connections": others, "memory": memory}
-
-    def _use_defaults(self, step: UseDefaults) -> Response:
-        """Compare the defaults that the leader of a new topic describes with those that it applies to the topic."""
-        created = self._send(CreateTopic(step.topic, configs=()))
-        if created.get("error") != "NONE" or NOT_READY in created:
-            return created
-        leader = self._connections.node(self._routing.destination(ListOffsets(topic=step.topic)))
-        names = described_defaults.TOPIC_DEFAULTS + described_defaults.NUMBERS
-        client = self._connections.client(leader.id)
-        described = broker_settings(client, leader.id, names)
-        if not described:
-            raise UnsupportedApi("the broker does not describe its settings")
-        bounds = topic_settings(client, self._symbols.real(step.topic), described_defaults.TOPIC_BOUNDS)
-        applied = {**described, **bounds}
-        now_ms = int(self._transport.time() * 1000)
-        brokers = len(self._connections.nodes)
-        return {
-            "error": "NONE",
-            "not_applied": tuple(described_defaults.not_applied(applied, step.topic, now_ms, self._send)),
-            "other_numbers": described_defaults.other_numbers(described, f"{step.topic}-numbers", brokers, self._send),
-        }
-
-    def _use_settings(self, step: UseSettings) -> Response:
-        """Compare the settings that each broker describes with what it is, and with the results of requests."""
-        controller = self._connections.node(self._connections.controller)
-        nodes = (controller, *(node for node in self._connections.nodes if node != controller))
-        clients = {node: self._connections.client(node.id) for node in nodes}
-        described = {node: broker_settings(clients[node], node.id, described_settings.NAMES) for node in nodes}
-        if not any(described.values()):
-            raise UnsupportedApi("the brokers do not describe their settings")
-        created = self._send(CreateTopic(step.topic))
-        if created.get("error") != "NONE" or NOT_READY in created:
-            return created
-        differences = [
-            text
-            for node, settings in described.items()
-            for text in (
-                *described_settings.other_ids(settings, node),
-                *(described_settings.other_addresses(settings, node) if self._connections.are_direct else ()),
-                *described_settings.other_directories(settings, node, log_directories(clients[node])),
-            )
-        ]
-        not_applied = described_settings.not_applied(
-            [*described.values()], step.topic, self._send, self._routing.creates_topic, self._effect_timeout_s
-        )
-        return {"error": "NONE", "differences": tuple(differences), "not_applied": tuple(not_applied)}
-
-    def _repeat(self, step: Repeated) -> Response:
-        """Send a request in each version, to each broker or to the one that a client selects, and compare."""
-        destination = self._connections.node(self._routing.destination(step.request))
-        nodes = self._connections.nodes if step.on_every_broker else (destination,)
-        returned = []
-        for node in nodes:
-            client = self._connections.client(node.id)
-            for version in self._versions(client, step.request) * _REPETITIONS:
-                message = self._routing.message(replace(step.request, version=version), client)
-                sent_to = f"v{version} of broker {self._symbols.place(node.id)}"
-                returned.append(Returned(sent_to, client.request(message)))
-        responses = (normalise(step.request, each.response, self._symbols) for each in returned)
-        errors = {error for response in responses for error in response["errors"]} - {"NONE"}
-        return {"errors": tuple(sorted(errors)), "differing": differing(returned, step.varying, self._symbols)}
-
-    def _describe_listed_groups(self, step: ListedGroups) -> Response:
-        """List the groups of each broker, and describe them by a request to the same broker."""
-        self._routing.destination(ListGroups(step.group))  # waits for a coordinator that is loading
-        returned = []
-        for node in self._connections.nodes:
-            client = self._connections.client(node.id)
-            listed = client.request(self._routing.message(ListGroups(step.group), client))
-            request = client.schema_for(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest
-            groups = {"groups": to_describe(listed), "include_authorized_operations": False}
-            returned.append((listed, client.request(build(request, groups))))
-        return listed_groups(step, returned, self._symbols)
-
-    def _versions(self, client: RawClient, request: RawRequest) -> list[int]:
-        """Return the shared versions up to that of the request."""
-        highest = request.version
-        return [each for each in shared_versions(client, request.api) if highest is None or each <= highest]
 
     def _kill_or_restart(self, step: Kill | Restart) -> Response:
         """Kill a broker, or start it again and wait until every known partition has a leader that serves."""

@@ -19,8 +19,7 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.judging import Rank, judge
 from conformance.sequential.layout import build
-from conformance.sequential.response import CLOSED
-from conformance.sequential.script_run import NOT_READY
+from conformance.sequential.response import CLOSED, NOT_READY
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AwaitTopic,

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.sequential import timeouts
 from conformance.sequential.judging import kind_of
-from conformance.sequential.script_run import NOT_READY
+from conformance.sequential.response import NOT_READY
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AfterCleanup,
