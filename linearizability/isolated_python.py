@@ -24,12 +24,8 @@ _SAFE_PATH, _PYTHON_PATH = "PYTHONSAFEPATH", "PYTHONPATH"
 
 
 def module_command(directory: Path | str, module: str, *arguments: str) -> list[str]:
-    """Return the command line that runs a module as `python -m` does; its package is in `directory`.
-
-    `-E` ignores PYTHONDONTWRITEBYTECODE; therefore `-B` passes on whether this process writes bytecode.
-    """
-    bytecode = ["-B"] if sys.dont_write_bytecode else []
-    return [_PYTHON, "-E", "-P", *bytecode, "-u", __file__, str(directory), module, *arguments]
+    """Return the command line that runs a module as `python -m` does; its package is in `directory`."""
+    return [_PYTHON, "-E", "-P", "-u", __file__, str(directory), module, *arguments]
 
 
 def script_command(script: Path | str, *arguments: str) -> list[str]:

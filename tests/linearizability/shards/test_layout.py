@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -163,6 +164,7 @@ from linearizability.history.reader import open_history
 from linearizability.shards.engine import judge_in_shards
 from linearizability.shards.running import Processes, run_here
 
+judge_in_shards(open_history(Path(sys.argv[3])), Processes(2))  # the workers write their bytecode before the limit
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 history = open_history(Path(sys.argv[1]))
 for run_tasks in (Processes(2), run_here):
@@ -174,9 +176,10 @@ for run_tasks in (Processes(2), run_here):
 
 
 @pytest.mark.parametrize("limit", [100, 30_000])
-def test_error_of_a_full_disk_names_the_folder(run, limit):
-    """The disk is simulated by a limit on the size of a file, in bytes. No bytecode is written under this limit."""
-    command = [sys.executable, "-B", "-c", FULL_DISK, str(run), str(limit)]
+def test_error_of_a_full_disk_names_the_folder(run, limit, tmp_path):
+    """The disk is simulated by a limit on the size of a file, in bytes."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    command = [sys.executable, "-c", FULL_DISK, str(run), str(limit), str(copy)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     line = (
         re.escape(f"{run}/history/_shards.") + r"\S+: cannot sort the history by topic partition: .*File too large.*\n"
