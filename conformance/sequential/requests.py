@@ -11,6 +11,7 @@ from crc32c import crc32c
 from conformance.sequential import admin_requests, group_requests
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, build, milliseconds, one_topic
 from conformance.sequential.steps import (
+    MAX_WAIT_MS,
     Batch,
     Broker,
     CreateTopic,
@@ -44,7 +45,7 @@ _SESSION_BYTES_MAX: Final = 1 << 20
 """Maximum size of the records of one partition in a `SessionFetch`, in bytes."""
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
-    "max_wait": milliseconds(1),
+    "max_wait": milliseconds(MAX_WAIT_MS),
     "transaction_timeout": milliseconds(60_000),
     "retention_time": milliseconds(-1),
     "session_timeout": milliseconds(30_000),
@@ -164,7 +165,7 @@ def _session_fetch(step: SessionFetch, names: Names) -> dict[str, Any]:
     ]
     return {
         "replica_id": CONSUMER,
-        "max_wait": milliseconds(1),
+        "max_wait": milliseconds(MAX_WAIT_MS),
         "min_bytes": 0,
         "isolation_level": 0,
         "session_id": 0 if step.epoch == 0 else session_id,

@@ -10,6 +10,8 @@ SEQUENCES = 2**31
 """Number of sequence numbers, from 0 to 2147483647."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """The special timestamps of ListOffsets (KIP-79, KIP-734, KIP-405, KIP-1005)."""
+MAX_WAIT_MS = 50
+"""Default of the time after which a broker returns a fetch with the records that it has read."""
 
 
 class Flaw(StrEnum):
@@ -81,8 +83,8 @@ class Produce(Step):
 class Fetch(Step):
     """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`.
 
-    By default `max_wait_ms` is 1, although a fetch with `min_bytes` 0 never waits. Only one requirement sends
-    `max_wait_ms` 0, so that a broker that violates it can still be tested by all others.
+    A fetch with `min_bytes` 0 does not wait for records. By default `max_wait_ms` is not 0 nevertheless, because a
+    broker that reads slowly may return what it has read once this time is over.
     """
 
     offset: int = 0
@@ -90,7 +92,7 @@ class Fetch(Step):
     partition: int = 0
     partition_max_bytes: int = 1 << 20
     max_bytes: int = 1 << 22
-    max_wait_ms: int = 1
+    max_wait_ms: int = MAX_WAIT_MS
     min_bytes: int = 0
     leader_epoch: int = -1
     """The current leader epoch of the client (KIP-320); -1 for none."""
