@@ -33,7 +33,7 @@ from conformance.sequential.strategies import every_version, many, produces, scr
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
-_RANGES: Final = judges("error", "api_versions_listed", "ranges_in_order", of=ApiVersions)
+_RANGES: Final = judges("error", "api_versions_listed", "listed_once", "ranges_in_order", of=ApiVersions)
 
 _VERSIONS: Final = st.integers(0, 20)
 """Versions of requests, which are lowered or raised to those that a target offers."""
@@ -139,7 +139,8 @@ REQUIREMENTS: Final = (
         id="negotiation/api-versions-falls-back-to-version-0",
         level=Level.MUST,
         text="ApiVersions in a version above the broker's highest returns a response of version 0 with "
-        "UNSUPPORTED_VERSION and the list of ranges, so that any client can continue with a version from this list.",
+        "UNSUPPORTED_VERSION and the list of ranges, which has each API once, so that any client can continue with a "
+        "version from this list.",
         sources=(sources.KIP_35, sources.KIP_511),
         check=sequential(
             script(

@@ -283,6 +283,7 @@ class ScriptRun:
         return {
             "error": response.error_code.name.upper(),
             "api_versions_listed": ApiKey.API_VERSIONS in keys,
+            "listed_once": len(keys) == len(response.api_keys),
             "ranges_in_order": all(0 <= low <= high for low, high in keys.values()),
         }
 

@@ -202,6 +202,13 @@ def _rejects_a_missing_topic(request: Any, forward: Any) -> Any:
     return altered(response, "topics", change)
 
 
+def _listed_twice(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "ApiVersions":
+        return response
+    return replace(response, api_keys=response.api_keys + response.api_keys[:1])
+
+
 def _first_epoch(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(batch, producer_epoch=min(batch.producer_epoch, 0)) for batch in batches]
 
@@ -622,6 +629,11 @@ LIES = {
         "quotas/throttled-connection-is-muted",
         whole("ListOffsets", throttle_time=dt.timedelta(seconds=5)),
         "ListOffsets: muted was too short (5000 ms of throttle time, next response after ",
+    ),
+    "API that is listed twice": Lie(
+        "negotiation/api-versions-falls-back-to-version-0",
+        _listed_twice,
+        "ApiVersions: listed_once was False, not True",
     ),
     "throttle time of every tenth fetch": Lie(
         "quotas/throttled-connection-is-muted",

@@ -18,6 +18,8 @@ from conformance.sequential.steps import (
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511's pattern for a client's name and version."""
 
+_LISTED: Final = {"api_versions_listed": True, "listed_once": True, "ranges_in_order": True}
+
 
 def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
     """Return the version ranges. A malformed client name or version is rejected (KIP-511).
@@ -25,11 +27,11 @@ def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
     In an unknown version, the ranges are returned with an error, in a response of version 0.
     """
     if step.version >= API_VERSIONS_NEWEST:
-        return {"error": "UNSUPPORTED_VERSION", "api_versions_listed": True, "ranges_in_order": True}
+        return {"error": "UNSUPPORTED_VERSION", **_LISTED}
     software = (step.software_name, step.software_version)
     if step.version >= 3 and not all(_LEGAL_SOFTWARE.fullmatch(word) for word in software):
         return {"error": "INVALID_REQUEST"}
-    return {"error": "NONE", "api_versions_listed": True, "ranges_in_order": True}
+    return {"error": "NONE", **_LISTED}
 
 
 def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
