@@ -1,16 +1,16 @@
 """The promise table: whether, and for how long, Kafka promises to keep a committed record.
 
-The rows of the table are `RULES`, which [promises](promises.md) shows: the first rule that fits decides. The checks
-evaluate the table for each topic partition, at every moment at which a loss of content or unclean elections start to
-count, or a loss no longer counts.
+The rows of the table are `RULES`, which are shown on the page [promises](promises.md#what-is-kept): the first rule that
+fits decides. The checks evaluate the table for each topic partition, again whenever a loss of content starts or ceases
+to count, or unclean elections start to count.
 
 Choices that the table leaves open. A promise ends at the first moment at or after the commit at which a rule releases
 the record, so a loss shown *before* a power cut is still a violation. A loss of content on a replica counts from the
 injection until `states` shows a full ISR in the response to a request that was sent after the heal (an earlier ISR may
-still list the dead node). Only the loss of a replica counts. If a full ISR was seen, the replicas are the nodes that
-any ISR listed; otherwise every node counts as one. The ISR is full at `replication.factor` members or, if that is
-unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things had
-happened: it had been permitted or requested, and a fault had been injected (of any node; elections and changes of
+still list the dead node). A loss counts only if the node has a replica. If a full ISR was seen, the replicas are the
+nodes that any ISR listed; otherwise every node counts as a replica. The ISR is full at `replication.factor` members or,
+if that is unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things
+had happened: it had been permitted or requested, and a fault had been injected (of any node; elections and changes of
 settings are no such faults). It counts until the end of the run.
 """
 
