@@ -100,11 +100,12 @@ RULES: Final = (
         "an unclean election is enabled (`unclean.leader.election.enable`) or was requested, and any node had a fault",
         lambda stake: stake.unclean_election,
         False,
-        "A replica that was out of sync may lead, and what it lacks is truncated everywhere.",
+        "A replica that is out of sync may become leader. Then the records that it lacks are truncated on all other"
+        " replicas.",
         _UNCLEAN,
     ),
     Rule(
-        "the last in-sync replica has lost content, without eligible leader replicas",
+        "the last in-sync replica has lost content, and there are no eligible leader replicas (KIP-966)",
         lambda stake: stake.last_in_sync_is_lossy,
         False,
         "The replica becomes leader again, because the controller does not know that it has lost content. With KIP-966"
@@ -118,15 +119,15 @@ RULES: Final = (
         lambda stake: stake.lossy_replicas >= stake.replicas_certain,
         False,
         "Possibly no other replica had the record. A power cut loses data that was not flushed, and by default Kafka"
-        " leaves flushing to the operating system: it relies on replication, and on faults that are independent.",
+        " leaves flushing to the operating system: it relies on replication, and on the independence of faults.",
         _REPLICATED_LOG,
     ),
     Rule(
-        "any other: kills, pauses, cuts, delays, clocks, disks that reject requests, of any number of nodes",
+        "any other fault of any number of nodes: kills, pauses, cuts, delays, clock changes, disk errors",
         lambda _: True,
         True,
-        "A committed record is in every in-sync replica, and an in-sync replica that keeps its log leads next. While"
-        " no in-sync replica is alive, the partition has no leader.",
+        "A committed record is in every in-sync replica, and the next leader is an in-sync replica, which has kept its"
+        " log. While no in-sync replica is alive, the partition has no leader.",
         _REPLICATED_LOG,
     ),
 )
