@@ -198,8 +198,9 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="storage/crashed-log-is-recovered",
-        text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
-        "leader epochs and checkpoints, and has every record that was acknowledged under acks=all.",
+        text="A broker that was killed starts again even if the end of a log is torn, and its indexes, producer "
+        "snapshots, leader epochs and checkpoints are missing. It then has every record that was acknowledged under "
+        "acks=all.",
         sources=(REPLICATION,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(damaged_nodes_recover("disk")),

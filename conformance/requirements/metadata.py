@@ -223,10 +223,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, the brokers' addresses for "
-        "clients, and, like Metadata, a controller that is one of the brokers. Since v1 a broker returns "
-        "MISMATCHED_ENDPOINT_TYPE for a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint "
-        "type.",
+        text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, and the brokers' addresses "
+        "for clients. Its controller, like that of Metadata, is one of the brokers. Since v1 a broker returns "
+        "MISMATCHED_ENDPOINT_TYPE for a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown "
+        "endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(

@@ -10,8 +10,8 @@ injection until `states` shows a full ISR in the response to a request that was 
 still list the dead node). A loss counts only if the node has a replica. If a full ISR was seen, the replicas are the
 nodes that any ISR listed; otherwise every node counts as a replica. The ISR is full at `replication.factor` members or,
 if that is unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things
-had happened: it had been permitted or requested, and a fault had been injected (of any node; elections and changes of
-settings are no such faults). It counts until the end of the run.
+had happened: it had been permitted or requested, and a fault had been injected on any node. (Elections and changes of
+settings do not count as faults here.) It counts until the end of the run.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -6,8 +6,9 @@ records after newer ones of another partition. So a cycle breaks a promise only 
 by read_committed reads. Kafka makes such a cycle impossible: a transaction reads before it commits, and it can read the
 records of the previous transaction in the cycle only after that one has committed.
 
-Write-write, write-read and read-write edges are dependencies between transactions. In the definitions of the realtime
-anomalies, process order counts as real time, and a transaction *continues in real time* on a cycle if a real-time edge
+Write-write, write-read and read-write edges are [dependencies](#dependencies-between-transactions) between
+transactions. In the definitions of the realtime anomalies, process order counts as
+[real time](#real-time-order-of-transactions), and a transaction *continues in real time* on a cycle if a real-time edge
 leads from it to the next transaction.
 
 The evidence of a cycle has two operations for each edge. For a real-time edge, they are the first operations of the two
