@@ -101,7 +101,7 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
         python = sys.executable  # noqa: TID251  printed, not started
         print_error(
             f"Python package '{package}' is not installed for {python}; in a checkout, run `make .venv/.synced` "
-            f"and use .venv/bin/kafkatrial; else `{python} -m pip install kafkatrial`"
+            f"and use .venv/bin/kafkatrial; else `{python} -m pip install PATH` with the path of a checkout"
         )
         return ExitCode.INTERNAL
     first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)

@@ -67,7 +67,7 @@ def render_finding(finding: Finding, requirement: RequirementInfo) -> Renderable
     sign, style = CELLS[finding.standing]
     title = Text.assemble((f"{sign} ", style), (finding.requirement, "bold"), f"  on {finding.target}")
     if finding.flaky:
-        title.append("  flaky: it did not come back when the script was run again", "yellow")
+        title.append("  flaky: the violation did not recur when the script ran again", "yellow")
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")

@@ -25,10 +25,10 @@ sensitivity` shows which of them the suite detects, by which check, and after ho
 --defect NAME` searches for a failing trial of one defect, shrinks it and draws it. This page is generated from the
 registry (`python -m chaos.defects.document`).
 
-{count} defects; {real} of them are known from Kafka or another broker, see their sources. The others are plausible
-bugs. *Detected by* is the violation in the saved counterexample of the defect, which is the smallest trial found, with
-the seed of the trial before shrinking; tests run each counterexample again. A name with a `/` is a requirement, which
-detects the defect on the target `simulation`.
+{count} defects; {real} of them are known from Kafka or another broker, as their sources show. The others are plausible
+bugs. Most defects have a saved counterexample: the smallest failing trial that was found. Tests run each counterexample
+again. *Detected by* names the check that the counterexample violates, and the seed of the trial before shrinking. A
+name with a `/` is a requirement that detects the defect on the target `simulation`.
 
 There are no defects of features that the broker does not implement yet: transactions, group members, fetch sessions and
 compaction.
@@ -42,7 +42,7 @@ signals and clocks. So there are also defects of the server. The target `defecti
 defect, of the core or of the server, in each of its processes. Every command accepts it: `kafkatrial chaos --target
 defective:flush-no-directory --minutes 10` generates rounds for at most ten minutes, until one detects the defect.
 {count} defects, of which {new} are defects of the server, have a saved round (`chaos/defects/live/rounds.py`).
-`python -m chaos.defects.live` runs each round with its defect and on the clean broker, which must have no violation.
+`python -m chaos.defects.live` runs each round with its defect and without it; without it, there must be no violation.
 Rounds with a power cut run on FUSE disks, which lose unflushed data. The checks are those of all rounds
 ([chaos](chaos.md)); no check is specific to a defect. *Detected by* is the check that should detect the defect.
 
@@ -118,7 +118,7 @@ def _detecting_checks(defects: tuple[Defect, ...]) -> str:
     found = [saved.name for each in defects if (saved := saved_counterexample(each.name)) is not None]
     counts = sorted(Counter(found).items(), key=lambda count: (-count[1], count[0]))
     listed = ", ".join(f"`{name}` {count}" for name, count in counts)
-    return f"## Checks that detect them\n\nBy saved counterexample: {listed}.\n"
+    return f"## Checks that detect the defects\n\nNumber of saved counterexamples by check: {listed}.\n"
 
 
 if __name__ == "__main__":

@@ -37,10 +37,10 @@ def elect_uncleanly_always(self: Elections, topic: str) -> bool:
 
 @_seeds(PeriodicTasks, "records_written", "unclean-at-once")
 def elect_uncleanly_at_the_interval_only(self: PeriodicTasks, records: Sequence[MetadataRecord], now: Now) -> None:
-    """A change of `unclean.leader.election.enable` has no effect before `unclean.leader.election.interval.ms`.
+    """A change of `unclean.leader.election.enable` has no effect before the next periodic unclean elections.
 
-    After an administrator permits unclean elections to make a partition available, it has no leader for up to five
-    more minutes.
+    If an administrator permits unclean elections to make a partition available, the partition has no leader for up to
+    five more minutes (`unclean.leader.election.interval.ms`).
     """
 
 
@@ -153,7 +153,7 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """A fenced broker leaves the ISR of partitions that other brokers lead, and continues to lead its own partitions.
 
-    Its partitions have no reachable leader until it restarts.
+    These partitions have no reachable leader until the broker restarts.
     """
     return [
         change

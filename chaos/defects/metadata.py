@@ -137,7 +137,7 @@ def follow_one_partition_per_change(
 ) -> list[tuple[TopicImage, PartitionRecord]]:
     """If one commit changes several partitions, a broker applies only one of these changes.
 
-    When a broker is fenced, one commit gives all partitions that it led a new leader. Most of the new leaders do not
+    When a broker is fenced, one commit elects new leaders for all partitions that it led. Most of these leaders do not
     learn that they lead.
     """
     changed = sorted((topic_id, index) for topic_id, indices in delta.partitions.items() for index in indices)

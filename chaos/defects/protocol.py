@@ -237,10 +237,10 @@ def _doubled(entry: ConfigEntry) -> ConfigEntry:
 
 @_seeds(envelope, "_error_codes", "forwarded-error", source="KIP-590")
 def look_only_at_the_top_level_error(entity: Any) -> Iterator[ErrorCode]:
-    """NOT_CONTROLLER becomes the error of an Envelope response only from the top level of the embedded response.
+    """An Envelope response has the error NOT_CONTROLLER only if the top level of the embedded response has it.
 
-    If only the elements of the embedded response have this error, the broker relays them instead of retrying. The
-    client gets NOT_CONTROLLER, although it sent its request to a broker.
+    If only elements of the embedded response have this error, the broker that forwarded the request relays the
+    response instead of retrying. The client gets NOT_CONTROLLER, although it sent its request to a broker.
     """
     if hasattr(entity, "error_code"):
         yield entity.error_code

@@ -1,4 +1,4 @@
-"""`python -m chaos.mutants`: the share of generated bugs in the core that the simulation detects.
+"""`python -m chaos.mutants`: the share of generated bugs in the core that the simulation and requirements detect.
 
     python -m chaos.mutants --count 200 --seed 1 --seconds 30 --json mutants.json
     python -m chaos.mutants --rules omissions --count 100 --seed 3

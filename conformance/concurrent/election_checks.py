@@ -96,7 +96,7 @@ def preferred_election_returns_right_error(history: History) -> Sequence[History
             later = topic.after(row["complete_ns"])
             if row["error"] not in expected:
                 accepted = " or ".join("no error" if error is None else error for error in expected)
-                text = f"ElectLeaders (op {row['op_id']}) returned {row['error'] or 'no error'}, not {accepted}"
+                text = f"ElectLeaders (op {row['op_id']}) returned {row['error'] or 'no error'} instead of {accepted}"
                 found.append(violation(topic.name, text))
             elif row["error"] is None and all(view.leader != first for view in later):
                 found.append(

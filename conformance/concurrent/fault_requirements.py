@@ -167,8 +167,9 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/replicas-truncate-where-epochs-diverge",
-        text="A former leader that restarts truncates the records that the next leader did not have, by comparing "
-        "leader epochs and not high watermarks, also after two failovers in a row. All replicas are then identical.",
+        text="A former leader that restarts truncates the records that the next leader did not have. It finds them by "
+        "comparing leader epochs, not high watermarks, so this also holds after two failovers in a row. All replicas "
+        "are then identical.",
         sources=(KIP_101, KIP_279),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(replicas_agree),
@@ -187,8 +188,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/fetch-returns-diverging-epoch",
-        text="The response to a Fetch whose offset is beyond the end of its last fetched epoch has a diverging epoch: "
-        "the epoch and the end offset up to which the client's log can agree with the leader's.",
+        text="If the offset of a Fetch is beyond the end of its last fetched epoch in the leader's log, the response "
+        "has a diverging epoch: the epoch and the end offset up to which the client's log can agree with the leader's.",
         sources=(KIP_320, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(diverging_epoch_is_returned),
@@ -197,8 +198,9 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="storage/crashed-log-is-recovered",
-        text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
-        "leader epochs and checkpoints, and has every record that was acknowledged under acks=all.",
+        text="A broker that was killed starts again even if the end of a log is torn, and its indexes, producer "
+        "snapshots, leader epochs and checkpoints are missing. It then has every record that was acknowledged under "
+        "acks=all.",
         sources=(REPLICATION,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(damaged_nodes_recover("disk")),

@@ -108,8 +108,8 @@ REQUIREMENTS: Final = (
         id="admin/creation-is-described",
         level=Level.SHOULD,
         text="Since CreateTopics v5 the response has the numbers of partitions and replicas and the settings of the "
-        "new topic, as Metadata and DescribeConfigs return them. It has an error in their place only for a client that "
-        "may not describe settings.",
+        "new topic, as Metadata and DescribeConfigs return them. Only a client that may not describe settings gets an "
+        "error in their place.",
         sources=(sources.KIP_525,),
         check=sequential(
             script(

@@ -147,9 +147,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/bad-change-changes-nothing",
         level=Level.MUST,
-        text="An unknown setting, an illegal value and a list operation on a setting that is not a list return "
-        "INVALID_CONFIG, a setting named twice INVALID_REQUEST, an unknown topic UNKNOWN_TOPIC_OR_PARTITION, and no "
-        "change of the request is applied.",
+        text="An unknown setting, an illegal value, and a list operation on a setting that is not a list return "
+        "INVALID_CONFIG. A setting that is named twice returns INVALID_REQUEST, and an unknown topic "
+        "UNKNOWN_TOPIC_OR_PARTITION. No change of the request is applied.",
         sources=(sources.KIP_339, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -170,8 +170,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/bad-broker-change-is-rejected",
         level=Level.MUST,
-        text="A change of a broker's settings that names another broker, an unknown resource type, a read-only "
-        "setting, one setting or one resource twice, or an illegal value, returns INVALID_REQUEST.",
+        text="A change of a broker's settings returns INVALID_REQUEST if it names another broker, an unknown resource "
+        "type or a read-only setting, if it names one setting or one resource twice, or if it has an illegal value.",
         sources=(sources.KIP_226, sources.KIP_339),
         check=sequential(script(CreateTopic(), *rejections.BROKER_CHANGES), _ERRORS),
         needs=_TOPICS,
@@ -303,12 +303,12 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/described-defaults-are-applied",
         level=Level.MUST,
-        text="The defaults that DescribeConfigs returns for a broker are those that it applies to a topic without "
-        "settings: a batch of message.max.bytes is accepted, and a larger one is not; a record needs a key only if "
-        "log.cleanup.policy has compact; batches are stored by compression.type and log.message.timestamp.type; a "
-        "timestamp is rejected with INVALID_TIMESTAMP if it is outside log.message.timestamp.before.max.ms and "
-        "log.message.timestamp.after.max.ms, and accepted if it is within them. The same holds for the values that "
-        "DescribeConfigs returns for the topic.",
+        text="A broker applies the defaults that DescribeConfigs returns for it to every topic without settings. A "
+        "batch of message.max.bytes is accepted, and a larger one is not. A record needs a key only if "
+        "log.cleanup.policy contains compact. Batches are stored according to compression.type and "
+        "log.message.timestamp.type. A timestamp is accepted if it is within log.message.timestamp.before.max.ms and "
+        "log.message.timestamp.after.max.ms, and otherwise rejected with INVALID_TIMESTAMP. The values that "
+        "DescribeConfigs returns for such a topic are applied in the same way.",
         sources=(sources.TOPIC_CONFIGS, sources.KIP_226, sources.KIP_937),
         check=sequential(script(UseDefaults()), judges("error", "not_applied", of=UseDefaults)),
         needs=_TOPICS,
@@ -316,8 +316,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/described-default-numbers-are-used",
         level=Level.SHOULD,
-        text="CreateTopics with -1 for both numbers uses num.partitions and default.replication.factor as "
-        "DescribeConfigs returns them for a broker, and its response has them since v5.",
+        text="CreateTopics with partition count -1 and replication factor -1 uses the values of num.partitions and "
+        "default.replication.factor that DescribeConfigs returns for a broker. Since v5 its response has these "
+        "numbers.",
         sources=(sources.KIP_464, sources.KIP_525),
         check=sequential(script(UseDefaults()), judges("error", "other_numbers", of=UseDefaults)),
         needs=_TOPICS,
@@ -325,9 +326,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/described-switches-are-applied",
         level=Level.MUST,
-        text="The values of auto.create.topics.enable and delete.topic.enable that DescribeConfigs returns for a "
-        "broker are those that apply: a Metadata request that permits it creates a topic if and only if the first is "
-        "true, and DeleteTopics returns TOPIC_DELETION_DISABLED if and only if the second is false.",
+        text="A broker applies the values of auto.create.topics.enable and delete.topic.enable that DescribeConfigs "
+        "returns for it. A Metadata request with allow_auto_topic_creation creates a topic if and only if the first "
+        "value is true, and DeleteTopics returns TOPIC_DELETION_DISABLED if and only if the second value is false.",
         sources=(sources.KIP_226, sources.KIP_322, sources.KIP_4_METADATA),
         check=sequential(script(UseSettings()), judges("error", "not_applied", of=UseSettings)),
         needs=_TOPICS,
@@ -336,7 +337,8 @@ REQUIREMENTS: Final = (
         id="configs/brokers-describe-themselves",
         level=Level.SHOULD,
         text="The settings that DescribeConfigs returns for a broker are its own: node.id and broker.id are its id, "
-        "advertised.listeners has its address in Metadata, and log.dirs has its log directories in DescribeLogDirs.",
+        "advertised.listeners contains the address that Metadata returns for it, and log.dirs contains the log "
+        "directories that DescribeLogDirs returns.",
         sources=(sources.KIP_226, sources.KIP_113),
         check=sequential(script(UseSettings()), judges("error", "differences", of=UseSettings)),
         needs=_TOPICS,

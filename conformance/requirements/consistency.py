@@ -205,7 +205,8 @@ def _requirement(row: _Row) -> Requirement:
         id=f"consistency/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
         text=f"While nothing changes, {api_name(row.api)} returns the same in each version that ApiVersions lists"
-        f"{brokers}, however often it is repeated. Times, the addresses of brokers and other groups are not compared.",
+        f"{brokers}, however often it is repeated. Times, addresses of brokers, and groups of other clients are not "
+        "compared.",
         sources=(sources.PROTOCOL, sources.KIP_35),
         check=sequential(
             script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying)), *row.after),

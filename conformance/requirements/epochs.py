@@ -110,9 +110,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/old-epoch-is-fenced",
         level=Level.MUST,
-        text="After a change of leader, Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch below "
-        "the leader's return FENCED_LEADER_EPOCH and with one above it UNKNOWN_LEADER_EPOCH, without records and "
-        "offsets.",
+        text="After a change of leader, Fetch, ListOffsets and OffsetForLeaderEpoch return FENCED_LEADER_EPOCH if "
+        "their current leader epoch is below the leader's, and UNKNOWN_LEADER_EPOCH if it is above it. These "
+        "responses have no records and no offsets.",
         sources=(sources.KIP_320,),
         check=sequential(
             script(
@@ -134,8 +134,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/past-epochs-ended-where-the-next-began",
         level=Level.MUST,
-        text="OffsetForLeaderEpoch returns the end offset of a past epoch, which is the first offset of the next one; "
-        "for a past epoch without records it returns the newest earlier epoch with records.",
+        text="For a past epoch, OffsetForLeaderEpoch returns its end offset, which is the first offset of the next "
+        "epoch. For a past epoch without records, it returns the newest earlier epoch that has records.",
         sources=(sources.KIP_101, sources.KIP_279),
         check=sequential(
             script(

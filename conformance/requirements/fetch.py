@@ -57,7 +57,7 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="A fetch returns a partition's records in the order in which they were appended, with rising offsets, "
         "none left out and none repeated, even if records are appended to other partitions in between. A request for "
-        "several partitions has the same result as one for each.",
+        "several partitions returns the same as one request for each.",
         sources=(sources.GUARANTEES,),
         check=sequential(
             script(
@@ -204,10 +204,11 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/session-returns-changed-partitions",
         level=Level.MUST,
-        text="The first response of a fetch session has every requested partition. A later one has the partitions with "
-        "records from their fetch offset on and those with a changed high watermark, and no others; a request may add, "
-        "update and remove partitions. Another epoch than the next one is rejected with INVALID_FETCH_SESSION_EPOCH, "
-        "and changes nothing. Epoch -1 ends the session. A broker need not create sessions.",
+        text="The first response of a fetch session has every requested partition. A later response has only the "
+        "partitions with records from their fetch offset on, and those with a changed high watermark. A request may "
+        "add, update and remove partitions. A request with another epoch than the next one is rejected with "
+        "INVALID_FETCH_SESSION_EPOCH, and changes nothing. Epoch -1 ends the session. A broker need not create "
+        "sessions.",
         sources=(sources.KIP_227, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(

@@ -70,8 +70,8 @@ REQUIREMENTS: Final = (
         id="groups/commit-is-read-back",
         level=Level.MUST,
         text="OffsetFetch returns the offset, leader epoch and metadata of the group's last commit for the partition, "
-        "whatever was committed before or by other groups; offset -1 and no error if there is none, also of a topic "
-        "that does not exist.",
+        "regardless of earlier commits and of the commits of other groups. If there is no such commit, or if the "
+        "topic does not exist, it returns offset -1 and no error.",
         sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -100,8 +100,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/null-topics-fetch-all-offsets",
         level=Level.MUST,
-        text="Since OffsetFetch v2 a null list of topics requests every offset that the group has committed, of each "
-        "partition once; a group that has committed none gets an empty list.",
+        text="Since OffsetFetch v2 a null list of topics requests every offset that the group has committed. The "
+        "response has each partition once, and is empty for a group that has committed none.",
         sources=(sources.PROTOCOL, sources.KIP_709),
         check=sequential(
             script(
@@ -163,8 +163,8 @@ REQUIREMENTS: Final = (
         id="groups/oversize-metadata-is-rejected",
         level=Level.MUST,
         text="A commit with more metadata than offset.metadata.max.bytes (4096 unless DescribeConfigs returns another "
-        "value) is rejected with OFFSET_METADATA_TOO_LARGE, and the previous offset stays. One with as much metadata "
-        "is accepted.",
+        "value) is rejected with OFFSET_METADATA_TOO_LARGE, and the previous offset stays. A commit with exactly that "
+        "much metadata is accepted.",
         sources=(sources.OFFSET_METADATA_MAX, sources.KIP_133, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -181,9 +181,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
-        text="In a group without members a commit without generation is accepted, also with a member id; one with a "
-        "generation and a member id is rejected with UNKNOWN_MEMBER_ID, and nothing is stored. If the group does not "
-        "exist, the error is ILLEGAL_GENERATION, or since v9 GROUP_ID_NOT_FOUND.",
+        text="In a group without members, a commit without a generation is accepted, even if it has a member id. A "
+        "commit with a generation and a member id is rejected, and nothing is stored: with UNKNOWN_MEMBER_ID if the "
+        "group exists, otherwise with ILLEGAL_GENERATION, or since v9 with GROUP_ID_NOT_FOUND.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(

@@ -60,7 +60,7 @@ REQUIREMENTS: Final = (
         id="leadership/only-the-leader-serves",
         level=Level.MUST,
         text="A broker that is not the partition's leader returns NOT_LEADER_OR_FOLLOWER to Produce, ListOffsets, "
-        "OffsetForLeaderEpoch, DeleteRecords and Fetch before v11, whether it has a replica or not, and changes "
+        "OffsetForLeaderEpoch and DeleteRecords, and to Fetch before v11, whether or not it has a replica. It changes "
         "nothing.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_392),
         check=sequential(
@@ -120,8 +120,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/no-leader-with-other-errors",
         level=Level.SHOULD,
-        text="A Fetch response since v16 with another error than NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH has no "
-        "current leader: the client would take it for a change of leader.",
+        text="A Fetch response since v16 with another error than NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH has "
+        "no current leader, because the client would take it for a change of leader.",
         sources=(sources.KIP_951,),
         check=sequential(
             script(CreateTopic(), Fetch(1000), Fetch(leader_epoch=1000), Fetch(partition=1000)),

@@ -84,11 +84,11 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/only-member-leads-its-group",
         level=Level.MUST,
-        text="The first member that joins a group with the id that it has received is the leader of generation 1 and "
-        "its only member, with the protocol that it prefers and its metadata for this protocol. SyncGroup returns the "
-        "assignment that it sent first in its generation. If it then joins again, the next generation begins; if it "
-        "repeats JoinGroup before it has sent an assignment, the response is the same. A static member joins with its "
-        "first request, and the response has its group instance id.",
+        text="The first member of a group joins with the member id that it has received. It becomes the leader and "
+        "only member of generation 1, with its preferred protocol and its metadata for this protocol. SyncGroup "
+        "returns the assignment that the member sent first in the generation. If the member repeats JoinGroup before "
+        "it has sent an assignment, the response is the same; if it joins again after that, the next generation "
+        "begins. A static member joins with its first request, and the response has its group instance id.",
         sources=(sources.KIP_394, sources.KIP_345, sources.PROTOCOL),
         check=sequential(
             script(
@@ -122,8 +122,8 @@ REQUIREMENTS: Final = (
         id="groups/member-commits-in-its-generation",
         level=Level.MUST,
         text="In a group with a member, a commit of the member in its generation is stored, and OffsetFetch returns "
-        "it. A commit with another generation is rejected with ILLEGAL_GENERATION, one with another member id or none "
-        "with UNKNOWN_MEMBER_ID, one before the assignment with REBALANCE_IN_PROGRESS; nothing is stored.",
+        "it. Other commits are rejected, and nothing is stored: with ILLEGAL_GENERATION in another generation, with "
+        "UNKNOWN_MEMBER_ID for another member id or none, and with REBALANCE_IN_PROGRESS before the assignment.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
         check=sequential(
             script(
@@ -150,10 +150,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/member-that-left-is-unknown",
         level=Level.MUST,
-        text="Heartbeat and SyncGroup of the member of a group in its generation return NONE, in another generation "
-        "ILLEGAL_GENERATION, and of another member UNKNOWN_MEMBER_ID. When the member has left, the group has no "
-        "members: each request of the member is rejected with UNKNOWN_MEMBER_ID, its commits stay, and commits without "
-        "generation are accepted.",
+        text="Heartbeat and SyncGroup return NONE to a member in its generation, ILLEGAL_GENERATION in another "
+        "generation, and UNKNOWN_MEMBER_ID for an unknown member id. After the only member has left, the group has no "
+        "members. Then each request with the id of this member is rejected with UNKNOWN_MEMBER_ID, the offsets that "
+        "it committed stay, and commits without a generation are accepted.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
         check=sequential(
             script(
@@ -192,11 +192,11 @@ REQUIREMENTS: Final = (
         id="groups/state-is-described",
         level=Level.MUST,
         text="DescribeGroups and ListGroups return the state of a group: Empty without members, CompletingRebalance "
-        "until its leader has sent an assignment, then Stable. DescribeGroups also returns each member's client, group "
-        "instance id, metadata and assignment, and the permitted operations if they are requested. ListGroups returns "
-        "the groups that the broker coordinates, with a filter those of the given states or types. DeleteGroups "
-        "returns NON_EMPTY_GROUP for a group with a member, and deletes another one with its offsets; then it is no "
-        "longer listed, and DeleteGroups returns GROUP_ID_NOT_FOUND.",
+        "until its leader has sent an assignment, then Stable. DescribeGroups also returns each member's client, "
+        "group instance id, metadata and assignment, and the permitted operations if they are requested. ListGroups "
+        "returns the groups that the broker coordinates; with a filter, only those of the given states or types. "
+        "DeleteGroups returns NON_EMPTY_GROUP for a group with a member. A group without members is deleted with its "
+        "offsets; then it is no longer listed, and DeleteGroups returns GROUP_ID_NOT_FOUND.",
         sources=(
             sources.PROTOCOL_ERRORS,
             sources.PROTOCOL,

@@ -298,8 +298,8 @@ def _requirement(row: _Row) -> Requirement:
     return Requirement(
         id=f"merged/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
-        text=f"A response to {api_name(row.api)} for {row.several} has one result for each of them: the same as if it "
-        "were requested alone, also if others of the request have an error.",
+        text=f"A response to {api_name(row.api)} for {row.several} has one result for each of them. This result is the "
+        "same as if the request named nothing else, even if other results have an error.",
         sources=(sources.PROTOCOL, *row.sources),
         check=sequential(script(*row.parts), judged, cost=2),
         needs=frozenset({Capability.TOPIC_ADMIN}),

@@ -117,7 +117,8 @@ REQUIREMENTS: Final = (
         id="metadata/every-broker-returns-the-same",
         level=Level.MUST,
         text="A topic that was created through any broker is eventually described by all brokers in the same way: its "
-        "id, its partitions with leader, replicas and in-sync replicas. Each describes it by name and by id.",
+        "id, its partitions with leader, replicas and in-sync replicas. Each broker describes the topic by name and "
+        "by id.",
         sources=(sources.KIP_4_METADATA, sources.KIP_516),
         check=sequential(
             script(
@@ -178,9 +179,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/partitions-are-paged",
         level=Level.MUST,
-        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit (but at least "
-        "one), and returns a cursor if there are more; from that cursor on it lists the rest, and none twice. A cursor "
-        "of a topic that is not requested, or of a negative partition, returns INVALID_REQUEST.",
+        text="DescribeTopicPartitions lists topics by name and partitions by index, at most as many as the limit, but "
+        "at least one. If there are more, the response has a cursor, and a request with this cursor lists the "
+        "partitions that follow, none twice. A cursor of a topic that is not requested, or of a negative partition, "
+        "returns INVALID_REQUEST.",
         sources=(sources.KIP_966,),
         check=sequential(
             script(
@@ -221,10 +223,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, the brokers' addresses for "
-        "clients, and, like Metadata, a controller that is one of the brokers. Since v1 a broker returns "
-        "MISMATCHED_ENDPOINT_TYPE for a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint "
-        "type.",
+        text="DescribeCluster returns the same brokers, racks and cluster id as Metadata, and the brokers' addresses "
+        "for clients. Its controller, like that of Metadata, is one of the brokers. Since v1 a broker returns "
+        "MISMATCHED_ENDPOINT_TYPE for a request for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown "
+        "endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(

@@ -39,8 +39,8 @@ REQUIREMENTS: Final = (
         id="offsets/earliest-and-latest-are-the-logs-ends",
         level=Level.MUST,
         text="ListOffsets returns the log start for -2 and the high watermark for -1 (the last stable offset for "
-        "read_committed). In a partition that never had a record, both are 0. A request for several partitions has the "
-        "same result as one for each.",
+        "read_committed). In a partition that never had a record, both are 0. A request for several partitions "
+        "returns the same as one request for each.",
         sources=(sources.KIP_79, sources.PROTOCOL),
         check=sequential(
             script(
@@ -73,7 +73,7 @@ REQUIREMENTS: Final = (
         id="offsets/by-timestamp-is-the-first-not-earlier",
         level=Level.MUST,
         text="ListOffsets by timestamp returns the offset and timestamp of the first record, by offset, whose "
-        "timestamp is equal or later; offset and timestamp -1 if there is none.",
+        "timestamp is equal or later. If there is no such record, it returns offset -1 and timestamp -1.",
         sources=(sources.KIP_79, sources.KIP_32),
         check=sequential(
             script(
@@ -91,7 +91,7 @@ REQUIREMENTS: Final = (
         id="offsets/max-timestamp-is-the-newest-record",
         level=Level.MUST,
         text="ListOffsets for -3 returns the timestamp and the offset of a record with the partition's newest "
-        "timestamp; -1 and -1 if there are no records.",
+        "timestamp. If the partition has no records, it returns timestamp -1 and offset -1.",
         sources=(sources.KIP_734,),
         check=sequential(
             script(CreateTopic(), ListOffsets(MAX_TIMESTAMP), many(_WRITES, at_most=4), ListOffsets(MAX_TIMESTAMP)),

@@ -167,7 +167,7 @@ REQUIREMENTS: Final = (
         id="produce/oversize-batch-is-rejected",
         level=Level.MUST,
         text="A batch whose size, as compressed by the producer, exceeds the topic's max.message.bytes is rejected "
-        "with MESSAGE_TOO_LARGE, and nothing is appended; one of exactly that size is accepted.",
+        "with MESSAGE_TOO_LARGE, and nothing is appended. A batch of exactly that size is accepted.",
         sources=(sources.TOPIC_MAX_MESSAGE_BYTES, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -338,8 +338,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/topic-compression-type-is-applied",
         level=Level.MUST,
-        text="With compression.type=producer batches keep the producer's codec; with any other value the broker stores "
-        "them with that codec, whatever the producer used, and the records stay the same.",
+        text="With compression.type=producer batches keep the producer's codec. With any other value, the broker "
+        "stores batches with the codec of this value, whatever the producer used. The records stay the same.",
         sources=(sources.TOPIC_COMPRESSION_TYPE, sources.KIP_110),
         check=sequential(
             script(

@@ -87,9 +87,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="quotas/altered-quotas-are-described",
         level=Level.MUST,
-        text="AlterClientQuotas sets and removes the named quotas of an entity and leaves its others; with "
-        "validate_only it changes nothing. DescribeClientQuotas returns them, or nothing for an entity without any. "
-        "With strict it returns no entity that has a further component, such as a user besides a client id.",
+        text="AlterClientQuotas sets and removes the named quotas of an entity, and leaves its other quotas. With "
+        "validate_only it changes nothing. DescribeClientQuotas returns the quotas of each entity that has any. With "
+        "strict, it returns no entity that has a further component, such as a user besides the client id.",
         sources=(sources.KIP_546,),
         check=sequential(
             script(

@@ -233,9 +233,9 @@ def _requirement(
 REQUIREMENTS: Final = (
     _requirement(
         "size-deletes-oldest-segments",
-        "With cleanup.policy=delete whole segments are deleted from the start of a log while at least retention.bytes "
-        "remain. The log start offset moves to the first segment that stays: ListOffsets returns this offset, a fetch "
-        "below it returns OFFSET_OUT_OF_RANGE, and all later records are kept.",
+        "With cleanup.policy=delete whole segments are deleted from the start of a log as long as at least "
+        "retention.bytes remain. The log start offset moves to the first remaining segment: ListOffsets returns this "
+        "offset, a fetch below it returns OFFSET_OUT_OF_RANGE, and all later records are kept.",
         (_CREATED, _sizes(), _retention_bytes(400), *_afterwards(*_UNLIMITED)),
         sources.RETENTION_BYTES,
     ),
@@ -257,8 +257,9 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "deleted-offsets-are-not-used-again",
-        "After retention has deleted every record of a log, those of the active segment included, its log start offset "
-        "equals its log end offset: the next record gets the next offset, and no lookup returns a deleted record.",
+        "After retention has deleted every record of a log, including those of the active segment, its log start "
+        "offset equals its log end offset. The next record gets the next offset, and no lookup returns a deleted "
+        "record.",
         (
             _CREATED,
             _sizes(),
@@ -286,8 +287,8 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "nothing-else-is-deleted",
-        "Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, "
-        "and from one with cleanup.policy=compact alone, while it deletes expired records of another topic.",
+        "While retention deletes expired records of one topic, it deletes nothing from a topic without limits, from a "
+        "topic that is smaller than retention.bytes, and from a topic with cleanup.policy=compact alone.",
         (
             *(step for topic in _KEPT for step in _kept_topic(topic)),
             _on_first_broker(_WITNESS, ("retention.ms", str(_HOUR_MS))),

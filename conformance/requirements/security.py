@@ -47,10 +47,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="security/scram-credentials-are-described",
         level=Level.MUST,
-        text="AlterUserScramCredentials sets or deletes the credential of one mechanism of a user and leaves the other "
-        "one. It returns RESOURCE_NOT_FOUND if there is none to delete, and UNACCEPTABLE_CREDENTIAL for fewer than "
-        "4096 or more than 16384 iterations. DescribeUserScramCredentials returns each mechanism of the user with its "
-        "iterations, or RESOURCE_NOT_FOUND.",
+        text="AlterUserScramCredentials sets or deletes the credential of one mechanism of a user, and leaves the "
+        "credential of the other mechanism. It returns RESOURCE_NOT_FOUND if there is no credential to delete, and "
+        "UNACCEPTABLE_CREDENTIAL for fewer than 4096 or more than 16384 iterations. DescribeUserScramCredentials "
+        "returns each mechanism of the user with its iterations, or RESOURCE_NOT_FOUND.",
         sources=(sources.KIP_554,),
         check=sequential(
             script(

@@ -54,9 +54,11 @@ REQUIREMENTS: Final = (
     Requirement(
         id="transactions/initial-state-is-listed",
         level=Level.MUST,
-        text="InitProducerId with a new transactional id returns a producer id at epoch 0, and each time after that "
-        "the same one at the next epoch. The coordinator lists the transactional id with this producer and the state "
-        "Empty; with filters of ListTransactions only if they include the state or the producer.",
+        text="InitProducerId with a new transactional id returns a producer id at epoch 0. Each later InitProducerId "
+        "with this transactional id returns the same producer id at the next epoch. ListTransactions of the "
+        "coordinator returns the transactional id with this producer id and the state Empty. If the request has a "
+        "filter by state or by producer id, it returns the transactional id only if the filter includes its state or "
+        "its producer id.",
         sources=(sources.KIP_664, sources.KIP_98, sources.KIP_360),
         check=sequential(
             script(
@@ -74,8 +76,8 @@ REQUIREMENTS: Final = (
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
         "JoinGroup with a session timeout below group.min.session.timeout.ms or above group.max.session.timeout.ms "
-        "returns INVALID_SESSION_TIMEOUT; with one of these or a session timeout between them it does not. The limits "
-        "are those that DescribeConfigs returns.",
+        "returns INVALID_SESSION_TIMEOUT. It does not return this error for a session timeout that equals one of "
+        "these limits or is between them. The limits are those that DescribeConfigs returns.",
         (
             sources.SESSION_TIMEOUT_MIN,
             sources.SESSION_TIMEOUT_MAX,

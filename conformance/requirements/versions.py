@@ -373,16 +373,16 @@ def _steps(row: _Row) -> Sequence[Step]:
 
 def _requirement(row: _Row) -> Requirement:
     name = api_name(row.api)
-    outcome = f"with {row.error}" if row.error else "without an error"
-    variants = ", with its nullable fields and lists null, empty and set" if row.variants else ""
+    outcome = f"with the error {row.error}" if row.error else "without an error"
+    variants = " Nullable fields and lists of the request may be null, empty or set." if row.variants else ""
     # Otherwise, other requests determine whether a list such as that of all groups has an element.
     elements = ("has_elements",) if row.has_elements else ()
     return Requirement(
         id=f"versions/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
-        text=f"{name} has a well-formed response about what was requested, {outcome}, in every version that "
-        f"ApiVersions lists{variants}; tagged fields that the broker does not know are ignored. No "
-        "field has a value that no request permits, such as a negative throttle time or an unknown broker.",
+        text=f"In every version that ApiVersions lists, {name} returns a well-formed response for what was requested, "
+        f"{outcome}.{variants} Tagged fields that the broker does not know are ignored. No field of the response has "
+        "an impossible value, such as a negative throttle time or an unknown broker.",
         sources=(sources.KIP_35, sources.KIP_482, sources.PROTOCOL),
         check=sequential(script(*_steps(row)), judges("errors", "names", *elements, INVALID_FIELDS, of=RawRequest)),
         needs=frozenset({Capability.TOPIC_ADMIN} if _names_topic(row.request) else ()),

@@ -6,7 +6,7 @@
 import inspect
 import sys
 
-from linearizability.anomalies import absence, loss, promise, transactions
+from linearizability.anomalies import absence, group_offsets, loss, promise, transactions
 from linearizability.anomalies.catalogue import DEFINITIONS
 from linearizability.anomalies.cycles import classes, edges, graph
 
@@ -17,10 +17,15 @@ This page has a section for each anomaly that `kafkatrial check` looks for in a 
 definitions are independent of each other: one record may show several anomalies. This page is generated from the
 modules of `linearizability/anomalies` (`python -m linearizability.anomalies.document`).
 
-A *partition* is a topic id (the name where there is none) and a partition number. A *record* is a value or, for a
-tombstone, a key at an offset. Its *offset* is the lowest at which it was read, otherwise the acknowledged one. It is
-*committed* if it was acknowledged or read and its transaction, if it has one, is committed. It is *promised* if
-Kafka keeps it according to the promise table below.
+- A *partition* is identified by its number and the id of its topic, or the name of the topic if there is no id.
+- A *record* is identified by its value or, if it is a tombstone, by its key and offset. Its *offset* is the lowest
+  offset at which it was read or, if no read returned it, the acknowledged offset.
+- A record is *committed* if it was acknowledged or read, and its transaction, if it has one, is committed.
+- A record is *promised* while Kafka keeps it according to the [promise table](#what-kafka-promises).
+- A record *must be present* in a read if there is no [valid reason for its absence](#when-a-record-may-be-absent).
+- A read *covers* an offset if its [positions](history-format.md#positions) include this offset.
+- A request is *after healing* if it was sent after the last fault of the run had ended.
+- The *lowest* of several operations is the one with the lowest `op_id`.
 """
 
 
@@ -41,6 +46,7 @@ def page() -> str:
         ("When a record may be absent", absence),
         ("When a read is evidence", loss),
         ("How a transaction ended", transactions),
+        ("Which commits explain a group offset", group_offsets),
         ("Dependencies between transactions", edges),
         ("Real-time order of transactions", graph),
         ("Which cycles are reported", classes),

@@ -1,9 +1,9 @@
 """Fetches of group offsets after healing that no commit explains: the common part of commit-lost and commit-regress.
 
-A commit *may be the last one* for a fetch if it may have begun before the fetch returned, may have succeeded, was not
-aborted, and was not superseded. Another acknowledged commit supersedes it if that commit began after this one had
-ended, and ended before the fetch was invoked. The end of a commit is unknown if its outcome is unknown, or if its
-transaction is not known to be committed.
+A commit *explains* the offset that a fetch returned if it wrote this offset and *may be the last one*. It may be the
+last one if it may have begun before the fetch returned, may have succeeded, was not aborted, and was not superseded.
+Another acknowledged commit supersedes it if that commit began after this one had ended, and ended before the fetch was
+invoked. The end of a commit is unknown if its outcome is unknown, or if its transaction is not known to be committed.
 
 Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
 markers are written. So the commit counts as ended only for a fetch that waits for the markers (read_committed, which

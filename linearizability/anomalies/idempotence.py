@@ -29,7 +29,7 @@ _IN_FLIGHT: Final = ("max.in.flight.requests.per.connection", "max.in.flight")
 _FIRST_EPOCH: Final = 0
 CONDITIONS: Final = (
     (
-        "the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop",
+        "the leader of the further copy restarted while the record was in flight, after a kill or a clean stop",
         (
             "a running broker knows the last five batches of a producer. When it loads a log, it starts from a"
             " producer snapshot, which has only the last batch of each producer. A clean stop writes a snapshot at the"
@@ -50,7 +50,7 @@ CONDITIONS: Final = (
         ),
     ),
     (
-        "each further copy is of a higher leader epoch than the one before",
+        "each further copy has a higher leader epoch than the copy before it",
         "a leader recognises a retry of a batch that it has appended since it became leader",
     ),
 )

@@ -1,17 +1,17 @@
 """The promise table: whether, and for how long, Kafka promises to keep a committed record.
 
-The rows of the table are `RULES`, which [promises](promises.md) shows: the first rule that fits decides. The checks
-evaluate the table for each topic partition, at every moment at which a loss of content or unclean elections start to
-count, or a loss no longer counts.
+The rows of the table are `RULES`, which are shown on the page [promises](promises.md#what-is-kept): the first rule that
+fits decides. The checks evaluate the table for each topic partition, again whenever a loss of content starts or ceases
+to count, or unclean elections start to count.
 
 Choices that the table leaves open. A promise ends at the first moment at or after the commit at which a rule releases
 the record, so a loss shown *before* a power cut is still a violation. A loss of content on a replica counts from the
 injection until `states` shows a full ISR in the response to a request that was sent after the heal (an earlier ISR may
-still list the dead node). Only the loss of a replica counts. If a full ISR was seen, the replicas are the nodes that
-any ISR listed; otherwise every node counts as one. The ISR is full at `replication.factor` members or, if that is
-unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things had
-happened: it had been permitted or requested, and a fault had been injected (of any node; elections and changes of
-settings are no such faults). It counts until the end of the run.
+still list the dead node). A loss counts only if the node has a replica. If a full ISR was seen, the replicas are the
+nodes that any ISR listed; otherwise every node counts as a replica. The ISR is full at `replication.factor` members or,
+if that is unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things
+had happened: it had been permitted or requested, and a fault had been injected on any node. (Elections and changes of
+settings do not count as faults here.) It counts until the end of the run.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -100,11 +100,12 @@ RULES: Final = (
         "an unclean election is enabled (`unclean.leader.election.enable`) or was requested, and any node had a fault",
         lambda stake: stake.unclean_election,
         False,
-        "A replica that was out of sync may lead, and what it lacks is truncated everywhere.",
+        "A replica that is out of sync may become leader. Then the records that it lacks are truncated on all other"
+        " replicas.",
         _UNCLEAN,
     ),
     Rule(
-        "the last in-sync replica has lost content, without eligible leader replicas",
+        "the last in-sync replica has lost content, and there are no eligible leader replicas (KIP-966)",
         lambda stake: stake.last_in_sync_is_lossy,
         False,
         "The replica becomes leader again, because the controller does not know that it has lost content. With KIP-966"
@@ -118,15 +119,15 @@ RULES: Final = (
         lambda stake: stake.lossy_replicas >= stake.replicas_certain,
         False,
         "Possibly no other replica had the record. A power cut loses data that was not flushed, and by default Kafka"
-        " leaves flushing to the operating system: it relies on replication, and on faults that are independent.",
+        " leaves flushing to the operating system: it relies on replication, and on the independence of faults.",
         _REPLICATED_LOG,
     ),
     Rule(
-        "any other: kills, pauses, cuts, delays, clocks, disks that reject requests, of any number of nodes",
+        "any other fault of any number of nodes: kills, pauses, cuts, delays, clock changes, disk errors",
         lambda _: True,
         True,
-        "A committed record is in every in-sync replica, and an in-sync replica that keeps its log leads next. While"
-        " no in-sync replica is alive, the partition has no leader.",
+        "A committed record is in every in-sync replica, and the next leader is an in-sync replica, which has kept its"
+        " log. While no in-sync replica is alive, the partition has no leader.",
         _REPLICATED_LOG,
     ),
 )

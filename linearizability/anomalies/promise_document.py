@@ -21,9 +21,9 @@ rules in `linearizability/anomalies/promise.py`, by which `check` and `chaos` ju
 
 ## What is kept
 
-The first row that fits decides about a committed record: one that was acknowledged, or one that was read. A record
-that was read is treated as acknowledged with acks=all by a single replica: it must stay while no replica has lost
-content. [Anomalies](anomalies.md#what-kafka-promises) describes when a promise ends, and which replicas count.
+A record is committed if it was acknowledged or read. The first row that fits decides whether it is kept. A record that
+was read is treated as if it were acknowledged with acks=all by a single replica: it must stay as long as no replica has
+lost content. [Anomalies](anomalies.md#what-kafka-promises) describes when a promise ends, and which replicas count.
 
 | when | committed records | why |
 |---|---|---|
@@ -35,33 +35,33 @@ _FAULTS: Final[dict[str, tuple[int, int, bool]]] = {
     "power cut of one replica": (1, 0, False),
     "power cut of two": (2, 0, False),
     "power cut of all": (3, 0, False),
-    "one wiped": (0, 1, False),
-    "the last in-sync one wiped": (0, 1, True),
+    "wipe of one replica": (0, 1, False),
+    "wipe of the last in-sync replica": (0, 1, True),
 }
 """By name: how many replicas lost power, how many lost content in another way, and whether the last in-sync one did."""
 
 _IDEMPOTENCE: Final = """
 ## What idempotence does not cover
 
-With `enable.idempotence` a record stands in the log once, unless all conditions of this table hold together. Then
-`duplicate` is [permitted](anomalies.md#duplicate); in every other case it is a violation.
+With `enable.idempotence` a record is in the log once, unless all conditions of this table hold together. Then the
+anomaly `duplicate` is [permitted](anomalies.md#duplicate); in every other case it is a violation.
 
 | condition | why it matters |
 |---|---|
 {conditions}
 Kafka has the same gap without a restart. A follower that truncates its log also loads its last snapshot. If a segment
 was rolled after several batches of a producer, the snapshot has only the last of them, and if that follower is then
-elected, it does not recognise a retry of the others. A history does not show truncations, so there `duplicate` is still
-a violation. Transactional records have no such gap: a retry in a new epoch is fenced together with its transaction. A
+elected, it does not recognise a retry of the others. A history does not show truncations, so `duplicate` is a violation
+in this case. Transactional records have no such gap: a retry in a new epoch is fenced together with its transaction. A
 consumer that must not process a record twice has to recognise the record by its content.
 """
 
 _SERVING: Final = """
-## When it must serve
+## When a partition must be available
 
 | while | a produce with acks=all |
 |---|---|
-| a majority of the controllers, and as many in-sync replicas as `min.insync.replicas` requires, have no fault | is acknowledged, within the bound after the last change |
+| a majority of the controllers, and as many in-sync replicas as `min.insync.replicas` requires, have no fault | is acknowledged, within the bound after a fault last began or ended |
 | otherwise | may be rejected (`NOT_ENOUGH_REPLICAS`), held, or left without a response |
 | after the last fault was healed | is acknowledged, and every ISR is full, within the bound |
 
@@ -85,7 +85,9 @@ def page() -> str:
 def _examples() -> str:
     head = "".join(f" {name} |" for name in _FAULTS)
     return (
-        "\n## Three replicas, by example\n\n"
+        "\n## Examples with three replicas\n\n"
+        "Each row is a configuration of a topic with three replicas. The last columns show whether a committed record\n"
+        "is kept after a fault.\n\n"
         f"| acks | `min.insync.replicas` | unclean election | KIP-966 | `flush.messages` |{head}\n"
         f"|---|---|---|---|---|{'---|' * len(_FAULTS)}\n{''.join(_rows())}"
     )

@@ -1,12 +1,12 @@
 """Outcomes of the transactions of a run, which must be known before a partition can be judged alone.
 
-A transaction is the operations of a process with one `txn_seq`.
+A transaction consists of the operations of a process that have the same `txn_seq`.
 
 - *Committed*: a commit is `ok`; or a commit is `info`, and a read_committed read returned a record of the transaction,
   in any partition.
-- *Aborted*: an abort is `ok`; or no commit is ok or info, and an abort was requested (with any outcome), a commit
-  failed, or an init_producer_id of the transactional id was invoked after the first operation of the transaction (by
-  op_id).
+- *Aborted*: an abort is `ok`; or no commit is ok or info, and one of these is true: an abort was requested (with any
+  outcome), a commit failed, or an init_producer_id of the transactional id was invoked after the first operation of the
+  transaction (by op_id).
 - *Open* until its commit completed. If the commit is `info`, it is open until the first read_committed read of one of
   its records completed, if there is such a read. In all other cases it is open until the end of the run.
 

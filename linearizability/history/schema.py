@@ -53,26 +53,31 @@ def _reported(name: str, kind: pa.DataType, meaning: str) -> Column:
 
 
 _TOPIC: Final = _required("topic", pa.string(), "topic name")
-_TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null where unknown")
+_TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null if unknown")
 _PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0", minimum=0)
-_OP_ID: Final = _required("op_id", pa.int64(), "the operation it belongs to")
-_HIGH_WATERMARK: Final = _reported("high_watermark", pa.int64(), "from the response; null where unknown")
-_LAST_STABLE_OFFSET: Final = _reported("last_stable_offset", pa.int64(), "from the response; null where unknown")
-_LOG_START_OFFSET: Final = _reported("log_start_offset", pa.int64(), "from the response; null where unknown")
+_OP_ID: Final = _required("op_id", pa.int64(), "operation to which the row belongs")
+_HIGH_WATERMARK: Final = _reported("high_watermark", pa.int64(), "from the response; null if unknown")
+_LAST_STABLE_OFFSET: Final = _reported("last_stable_offset", pa.int64(), "from the response; null if unknown")
+_LOG_START_OFFSET: Final = _reported("log_start_offset", pa.int64(), "from the response; null if unknown")
 
 OPERATIONS: Final = (
     _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
-    _required("process", pa.int32(), "one logical client; its operations do not overlap, except produces"),
+    _required("process", pa.int32(), "number of a logical client; its operations do not overlap, except produces"),
     _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
-    _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
-    Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),
-    _required("outcome", pa.string(), "ok: it took effect, fail: it did not and never will, info: unknown", OUTCOMES),
+    _required("invoke_ns", pa.int64(), "when the operation was called, on the run's one monotonic clock"),
+    Column("complete_ns", pa.int64(), "when the operation returned, on the same clock; null if it never did"),
+    _required(
+        "outcome",
+        pa.string(),
+        "ok: the operation took effect; fail: it did not and never will; info: unknown",
+        OUTCOMES,
+    ),
     Column("error", pa.string(), "Kafka error name; null if none"),
     Column("node", pa.int32(), "broker that responded; null if unknown"),
-    Column("api_version", pa.int16(), "of the request; null if unknown"),
+    Column("api_version", pa.int16(), "version of the request; null if unknown"),
     Column("attempts", pa.int16(), "number of times the request was sent; null if unknown"),
     Column("txn_id", pa.string(), "transactional id"),
-    Column("txn_seq", pa.int64(), "number of its transaction in the process; begin, commit and abort have it too"),
+    Column("txn_seq", pa.int64(), "number of the transaction in the process; also set for begin, commit and abort"),
     Column(
         "producer_id",
         pa.int64(),
@@ -86,14 +91,14 @@ OPERATIONS: Final = (
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
     _reported("generation", pa.int32(), "generation, or member epoch"),
     Column("isolation", pa.string(), "isolation level of a read", values=ISOLATIONS),
-    Column("acks", pa.int16(), "of a produce; -1 is all"),
-    Column("topic", pa.string(), "its topic, if it has only one"),
+    Column("acks", pa.int16(), "acks of a produce; -1 is all"),
+    Column("topic", pa.string(), "topic of the operation, if it has only one"),
     Column("topic_id", pa.string(), "id of that topic"),
-    Column("partition", pa.int32(), "its partition, if it has only one"),
+    Column("partition", pa.int32(), "partition of the operation, if it has only one"),
     Column(
         "offset",
         pa.int64(),
-        "requested offset (delete_records: the new log start offset; -1: the high watermark)",
+        "requested offset; for delete_records the new log start offset, or -1 for the high watermark",
     ),
 )
 
@@ -102,15 +107,15 @@ RECORDS: Final = (
     _required("seq", pa.int32(), "position inside the operation, from 0; unique by operation and direction", minimum=0),
     _required("direction", pa.string(), "sent by a produce, or returned by a read", DIRECTIONS),
     _TOPIC,
-    Column("topic_id", pa.string(), "topic id; null where unknown. A topic created again has another id"),
+    Column("topic_id", pa.string(), "topic id; null if unknown. A topic that is created again has another id"),
     _PARTITION,
     _reported("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
-    Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
+    Column("value", pa.int64(), "value, unique among the sends of a partition; null for a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
     _reported(
         "leader_epoch",
         pa.int32(),
-        "read: epoch of its batch; send: epoch in which `node` acknowledged it; null if unknown",
+        "for a read, the epoch of the batch; for a send, the epoch in which `node` acknowledged it; null if unknown",
     ),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
     Column(
@@ -128,7 +133,7 @@ POSITIONS: Final = (
     _required(
         "before",
         pa.int64(),
-        "position before the operation; if the cause is not `read`, the new position, as in `after`",
+        "position before the operation; if the cause is not `read`, the same as `after`",
         minimum=0,
     ),
     _required("after", pa.int64(), "position after the operation", minimum=0),
@@ -144,7 +149,7 @@ OFFSETS: Final = (
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    _reported("offset", pa.int64(), "group offset; null: none"),
+    _reported("offset", pa.int64(), "group offset; null if there is none"),
     _required("direction", pa.string(), "written by the operation, or returned to it", OFFSET_DIRECTIONS),
 )
 
@@ -163,9 +168,9 @@ ASSIGNMENTS: Final = (
 
 INPUTS: Final = (
     _required("op_id", pa.int64(), "the produce that sent the output record"),
-    _required("seq", pa.int32(), "position of the output record inside it", minimum=0),
+    _required("seq", pa.int32(), "position of the output record in the produce", minimum=0),
     _required("topic", pa.string(), "topic of the input record"),
-    Column("topic_id", pa.string(), "id of that topic; null where unknown"),
+    Column("topic_id", pa.string(), "id of that topic; null if unknown"),
     _required("partition", pa.int32(), "partition of the input record", minimum=0),
     _required("offset", pa.int64(), "offset of the input record", minimum=0),
 )
@@ -180,12 +185,20 @@ STATES: Final = (
     _TOPIC_ID,
     Column("partition", pa.int32(), "partition of the topic, from 0", minimum=0),
     Column("leader", pa.int32(), "leader, from the response"),
-    _reported("leader_epoch", pa.int32(), "its leader epoch, from the response"),
+    _reported("leader_epoch", pa.int32(), "leader epoch, from the response"),
     Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, from the response"),
-    _reported("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it returned"),
-    _reported("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it returned"),
+    _reported(
+        "high_watermark",
+        pa.int64(),
+        "from the response; for list_offsets with read_uncommitted, the returned end offset",
+    ),
+    _reported(
+        "last_stable_offset",
+        pa.int64(),
+        "from the response; for list_offsets with read_committed, the returned end offset",
+    ),
     _LOG_START_OFFSET,
-    _reported("log_end_offset", pa.int64(), "of the queried replica"),
+    _reported("log_end_offset", pa.int64(), "log end offset of the queried replica"),
     Column("error", pa.string(), "Kafka error name; null if none"),
 )
 
@@ -193,9 +206,9 @@ FAULTS: Final = (
     _required("fault_id", pa.int64(), "number of the fault in the run"),
     _required("kind", pa.string(), "kill, power, disk, wipe, pause, cut, delay, clock, configuration, …"),
     Column("target", pa.string(), "a node, a link `1->2`, a topic"),
-    Column("argument", pa.string(), "parameter of the kind: a duration, a setting"),
-    _required("inject_ns", pa.int64(), "when it began, on the run's one monotonic clock"),
-    Column("heal_ns", pa.int64(), "when it ended, on the same clock; null if it never did"),
+    Column("argument", pa.string(), "parameter of the fault: a duration, a setting"),
+    _required("inject_ns", pa.int64(), "when the fault began, on the run's one monotonic clock"),
+    Column("heal_ns", pa.int64(), "when the fault ended, on the same clock; null if it never did"),
 )
 
 COLUMNS: Final[dict[str, tuple[Column, ...]]] = {

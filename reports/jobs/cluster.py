@@ -34,14 +34,14 @@ KNOWN_ENDS: Final = Stage(
 PROGRESS: Final = Job(
     "progress",
     "Watermarks and ends by second",
-    "The highest offsets that were returned for a partition in a second; null if there was none of the kind.",
+    "The highest offset of each kind that was returned for a partition in a second; null if none was returned.",
     (
         *TOPIC,
         SECOND,
-        number("high_watermark", "as returned by brokers"),
-        number("last_stable_offset", "as returned by brokers"),
-        number("log_start_offset", "as returned by brokers"),
-        number("log_end_offset", "of a replica, as its broker returned it"),
+        number("high_watermark", "high watermark that a broker returned"),
+        number("last_stable_offset", "last stable offset that a broker returned"),
+        number("log_start_offset", "log start offset that a broker returned"),
+        number("log_end_offset", "log end offset of a replica that its broker returned"),
         number("acknowledged_end", "the offset after the highest acknowledged one"),
         number("read_end", "the furthest position that a reader reached"),
     ),
@@ -62,12 +62,12 @@ LAG: Final = Job(
     " furthest one that was reached in the second. The log end is the highest high watermark or acknowledged end up to"
     " that second.",
     (
-        text("reader", "the consumer group; `process N` where there is none"),
+        text("reader", "the consumer group, or `process N` for a process without a group"),
         *TOPIC,
         SECOND,
         number("position", "the next offset to read"),
-        number("end_offset", "the highest end that was known"),
-        number("lag", "end_offset - position; 0 where the position is ahead"),
+        number("end_offset", "the highest log end that was known"),
+        number("lag", "end_offset - position; 0 if the position is above the log end"),
     ),
     f"""
     WITH moves AS (
@@ -99,14 +99,14 @@ LEADERSHIP: Final = Job(
     "leadership",
     "Leaders and in-sync replicas",
     "The state of a partition according to the responses of brokers, one row for each period without a change. A"
-    " response is ignored if its leader epoch is older than one already seen. Within an epoch, nodes learn of a change"
-    " one after the other, so two states may alternate for a short time.",
+    " response is ignored if its leader epoch is older than that of an earlier response. Within an epoch, nodes learn"
+    " of a change one after the other, so two states may alternate for a short time.",
     (
         *TOPIC,
-        number("begin_ns", "the first response with this state"),
-        number("end_ns", "the first response with another state; the last response if there is none"),
+        number("begin_ns", "time of the first response with this state"),
+        number("end_ns", "time of the first response with another state; if there is none, of the last response"),
         small("leader", "the leader; null or -1 if there is none"),
-        small("leader_epoch", "its leader epoch"),
+        small("leader_epoch", "leader epoch"),
         text("isr", "in-sync replicas, ascending, separated by commas"),
         small("isr_size", "number of in-sync replicas"),
         number("answers", "number of responses with this state"),

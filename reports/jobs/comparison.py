@@ -29,25 +29,25 @@ class FigureChange(StrEnum):
 TREND: Final = Table(
     "trend",
     "Trend",
-    "The main figures of every run beside those of the previous run. Counts are better or worse if they differ,"
-    f" measured figures if they changed by more than {NOTABLE:.0%}.",
+    "The main figures of every run beside those of the previous run. A count is better or worse if it differs from that"
+    f" of the previous run; a measured figure, if it differs by more than {NOTABLE:.0%}.",
     (
-        number("place", "place of the run among the runs, from 1"),
+        number("place", "number of the run in the order of the table `runs`, from 1"),
         text("figure", "name of a column of the table `runs`, or an anomaly and its verdict"),
         Column("value", pa.float64(), "value in this run"),
         Column("before", pa.float64(), "value in the previous run; null for the first run"),
-        Column("change", pa.float64(), "value / before - 1; null if that is undefined"),
-        text("moved", f"{', '.join(FigureChange)}"),
+        Column("change", pa.float64(), "relative change: value / before - 1; null if that is undefined"),
+        text("moved", f"change from the previous run: {', '.join(FigureChange)} (there is no previous run)"),
     ),
 )
 
 CHANGES: Final = Table(
     "changes",
-    "What changed",
+    "Changed settings",
     "Settings in `run.json` that differ from those of the previous run. If clients have different values of a setting,"
     " all of these values are listed. Settings that are addresses or ids are left out.",
     (
-        text("before_run_id", "the previous run"),
+        text("before_run_id", "id of the previous run"),
         text("setting", "name of the setting, such as `target`, `cluster.NAME`, `topics.TOPIC.NAME` or `clients.NAME`"),
         text("before", "its value in the previous run; null if it was not set"),
         text("after", "its value in this run; null if it is not set"),

@@ -83,9 +83,11 @@ class Job(Table):
         return pa.schema([("run", pa.int32()), *((column.name, column.type) for column in self.columns)])
 
 
-RUN_ID: Final = Column("run_id", pa.string(), "the run; if a directory holds several, the path in it")
+RUN_ID: Final = Column(
+    "run_id", pa.string(), "id of the run; if the given directory has several histories, the path inside it"
+)
 _FAULTS: Final = Column(
-    "faults", pa.string(), "kinds of faults in force in the time of the row, joined by +; `none` if there was none"
+    "faults", pa.string(), "kinds of faults in force in the second or window, joined by +; `none` if there were none"
 )
 
 
@@ -112,7 +114,7 @@ def text(name: str, meaning: str) -> Column:
     return Column(name, pa.string(), meaning)
 
 
-SECOND: Final = number("second", "since the run's first event")
+SECOND: Final = number("second", "whole seconds since the run's first event")
 TOPIC: Final = (
     text("topic", "topic name"),
     text("topic_id", "topic id; empty where unknown"),
@@ -133,7 +135,7 @@ def bucket_of(value: str) -> str:
 def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> str:
     """Return SQL for count, quantiles and maximum by group, from `bucket`, `highest` and `times` of a table.
 
-    The quantile q of n values is the value at place ceil(q n) in their order.
+    The quantile q of n values is the value at rank ceil(q n) in ascending order.
     """
     keys = ", ".join(group)
     chosen = ", ".join(
@@ -159,5 +161,5 @@ def quantile_columns(times_meaning: str, unit: str) -> tuple[Column, ...]:
     return (
         number("times", times_meaning),
         *(number(f"{name}_{unit}", f"quantile {part / 1000:g}, within 0.5 %") for name, part in QUANTILES.items()),
-        number(f"highest_{unit}", "the highest, exact"),
+        number(f"highest_{unit}", "the highest value, exact"),
     )

@@ -18,15 +18,17 @@ The tables that `kafkatrial report` writes as `tables/NAME.parquet` and `tables/
 (`python -m reports.jobs.document`).
 
 - Rows are sorted by run, in the order of the table `runs`, and then by the columns that identify a row.
-- Times in `_ns` are nanoseconds since the run's first event, and `second` counts from this event. A fault may have
-  begun before it, at a negative time.
-- Counts are exact. Quantiles are computed from logarithmic buckets with three significant digits: at most 0.5 % off,
-  and identical on every engine. Of n values the quantile q is the one at place ⌈q n⌉.
-- Faults in force are those of the table `faults` by kind: `cut+kill`, or `none`.
-- Reads of replicas' disks after the run (operations `read_replica`) are not responses to a client; they are left out
+- A time in a column `…_ns` is in nanoseconds since the run's first event; in the tables of latencies it is a duration.
+  `second` counts from the same event. A fault that began before this event has a negative time.
+- Counts are exact. Quantiles are computed from logarithmic buckets with three significant digits. They differ from the
+  true quantiles by at most 0.5 %, and are identical on every engine. The quantile q of n values is the value at rank
+  ⌈q n⌉ in ascending order.
+- The faults in force are named by their kinds in the table `faults`, such as `cut+kill`; `none` means that there were
+  none.
+- Reads of replicas' disks after the run (operations `read_replica`) are not responses to a client. They are left out,
   except where a table includes them explicitly.
 - If a run has no table `positions`, a read is assumed to have passed only the offsets from its first record to its
-  last. The positions that the format defines may cover a little more.
+  last. The positions that the [history format](history-format.md#positions) derives may cover a little more.
 """
 
 _TYPES: Final = {

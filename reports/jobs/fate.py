@@ -61,19 +61,19 @@ DELIVERY: Final = Job(
     "delivery",
     "Acknowledged, read, lost",
     "Records that were sent, by the faults in force when their produce was called. Tombstones, which have no value, are"
-    " left out. A record of a transaction counts as acknowledged if the transaction was committed. Lost here means that"
-    " reads passed the offset and none returned the record, even if Kafka permits that because of retention, compaction"
-    " or acks. Violations are in the table anomalies.",
+    " left out. A record of a transaction counts as acknowledged if the transaction was committed. An acknowledged"
+    " record counts as lost if reads passed its offset and none returned it, even if Kafka permits the loss because of"
+    " retention, compaction or acks. The table `anomalies` has the violations.",
     (
         FAULTS,
-        small("acks", "of the produce; -1 is all"),
-        number("sent", "records that were sent; the sum of the next four"),
+        small("acks", "acks of the produce; -1 is all"),
+        number("sent", "records that were sent: the sum of `acknowledged`, `unknown`, `failed` and `aborted`"),
         number("acknowledged", "records that were acknowledged"),
         number("unknown", "records with an unknown outcome"),
         number("failed", "records that were not written"),
-        number("aborted", "records of transactions that did not commit"),
+        number("aborted", "records that were written in a transaction that was not committed"),
         number("read", "acknowledged records that a read returned"),
-        number("lost", "acknowledged records that no read returned although one passed their offset"),
+        number("lost", "acknowledged records that no read returned although a read passed their offset"),
         number("unread", "acknowledged records whose offset no read passed"),
         number("turned_up", "records with an unknown outcome that a read returned"),
     ),
@@ -121,12 +121,12 @@ PRODUCERS: Final = Job(
     "The records of each client, and how many are duplicated or out of order. Without idempotence Kafka permits both.",
     (
         small("process", "the client"),
-        Column("idempotent", pa.bool_(), "whether it produced with a producer id"),
-        number("sent", "records that it sent, tombstones left out"),
-        number("acknowledged", "those that were acknowledged"),
-        number("read", "those that a read returned"),
-        number("duplicated", "those that were read at more than one offset"),
-        number("out_of_order", "those at a lower offset than an earlier record of the client in the same partition"),
+        Column("idempotent", pa.bool_(), "whether the client produced with a producer id"),
+        number("sent", "records that the client sent, without tombstones"),
+        number("acknowledged", "records that were acknowledged"),
+        number("read", "records that a read returned"),
+        number("duplicated", "records that were read at more than one offset"),
+        number("out_of_order", "records at a lower offset than an earlier record of the client in the same partition"),
     ),
     """
     WITH placed AS (
@@ -148,13 +148,13 @@ PRODUCERS: Final = Job(
 
 LOAD: Final = Job(
     "partition_load",
-    "How records fell on partitions",
-    "Records by partition, including tombstones, whatever their outcome.",
+    "Records by partition",
+    "Numbers of records, including tombstones and records of any outcome.",
     (
         *TOPIC,
-        number("sent", "records that were sent to it"),
+        number("sent", "records that were sent to the partition"),
         number("share_ppm", "share of the records sent to its topic, in millionths"),
-        number("returned", "records that reads returned from it, also from replicas' logs"),
+        number("returned", "records that reads returned from the partition, including reads of replicas' disks"),
         number("highest_offset", "the highest offset that was acknowledged or read"),
     ),
     f"""
@@ -182,11 +182,13 @@ KEYS: Final = Job(
     (
         TOPIC[0],
         TOPIC[1],
-        number("place", "1 is the most frequent; of equally frequent ones the lower key comes first"),
+        number(
+            "place", "rank of the key; 1 is the most frequent, and of equally frequent keys the lower one comes first"
+        ),
         text("key", "record key"),
-        number("sent", "records that were sent with it"),
+        number("sent", "records that were sent with this key"),
         number("keyed", "records of the topic that were sent with any key"),
-        number("keys", "different keys in the topic"),
+        number("keys", "number of different keys in the topic"),
     ),
     f"""
     WITH counted AS (
@@ -212,9 +214,9 @@ FAULTS_IN_RUN: Final = Job(
         number("fault_id", "number of the fault in the run"),
         text("kind", "kill, power, disk, cut, …"),
         text("target", "a node, a link, a topic"),
-        text("argument", "parameter of the kind"),
-        number("inject_ns", "when it began"),
-        number("heal_ns", "when it ended; null if it never did"),
+        text("argument", "parameter of the fault, such as a duration or a setting"),
+        number("inject_ns", "when the fault began"),
+        number("heal_ns", "when the fault ended; null if it never did"),
     ),
     "SELECT run, fault_id, kind, target, argument, inject_ns, heal_ns FROM faults",
     ("inject_ns", "fault_id"),

@@ -100,12 +100,13 @@ def _not_ok(tables: Tables) -> float:
 
 
 FIGURES: Final = (
-    Figure("operations", "all operations, whether or not they returned", Better.NEITHER, _operations),
-    Figure("sent", "records sent, tombstones left out", Better.NEITHER, _total("delivery", "sent")),
-    Figure("acknowledged", "records acknowledged", Better.NEITHER, _total("delivery", "acknowledged")),
+    Figure("operations", "number of operations, including those that never returned", Better.NEITHER, _operations),
+    Figure("sent", "records that were sent, without tombstones", Better.NEITHER, _total("delivery", "sent")),
+    Figure("acknowledged", "records that were acknowledged", Better.NEITHER, _total("delivery", "acknowledged")),
     Figure(
         "lost",
-        "acknowledged records that no read returned although one passed their offset, even if Kafka permits it",
+        "acknowledged records that no read returned although a read passed their offset, even if Kafka permits the"
+        " loss",
         Better.LOW,
         _total("delivery", "lost"),
     ),
@@ -113,13 +114,13 @@ FIGURES: Final = (
     Figure("duplicated", "records read at more than one offset", Better.LOW, _total("producers", "duplicated")),
     Figure(
         "out_of_order",
-        "records at a lower offset than an earlier record of their producer",
+        "records at a lower offset than an earlier record of the same producer in the partition",
         Better.LOW,
         _total("producers", "out_of_order"),
     ),
     Figure("errors", "operations that did not succeed", Better.LOW, _not_ok),
-    Figure("leader_changes", "how often the leader of a partition changed", Better.LOW, _leader_changes),
-    Figure("acknowledged_per_s", "records acknowledged a second", Better.HIGH, _acknowledged_per_s, is_count=False),
+    Figure("leader_changes", "number of leader changes in all partitions", Better.LOW, _leader_changes),
+    Figure("acknowledged_per_s", "acknowledged records per second", Better.HIGH, _acknowledged_per_s, is_count=False),
     Figure("produce_p50_ms", "median latency of a produce", Better.LOW, _latency("p50_ns", "produce"), is_count=False),
     Figure(
         "produce_p99_ms",
@@ -130,7 +131,7 @@ FIGURES: Final = (
     ),
     Figure(
         "longest_silence_s",
-        "longest window without a produce that succeeded",
+        "longest window in which produces were called and none succeeded",
         Better.LOW,
         _longest_silence,
         is_count=False,
@@ -150,13 +151,15 @@ RUNS: Final = Table(
     "Runs",
     "One row for each run: its target and seed, its judgement, and its main figures.",
     (
-        text("target", "what was on trial; null if unknown"),
-        text("seed", "seed from which it was generated, an integer of any size; null if none"),
-        Column("complete", pa.bool_(), "whether it ended on its own"),
+        text("target", "cluster under test; null if unknown"),
+        text("seed", "seed from which the run was generated, an integer of any size; null if none"),
+        Column("complete", pa.bool_(), "whether the run ended by itself"),
         text("verdict", "ok, violation or unknown"),
         text("reasons", "reasons for an unknown verdict"),
-        number("started_ms", "the earliest timestamp of a record; if none is known, when `run.json` was written"),
-        Column("seconds", pa.float64(), "from its first event to its last"),
+        number(
+            "started_ms", "earliest timestamp of a record; if none is known, the time at which `run.json` was written"
+        ),
+        Column("seconds", pa.float64(), "time from the run's first event to its last one"),
         *(Column(figure.name, pa.float64(), figure.meaning) for figure in FIGURES),
     ),
 )
@@ -164,9 +167,9 @@ RUNS: Final = Table(
 ANOMALIES: Final = Table(
     "anomalies",
     "Anomalies",
-    "The judgement of the run, as in `kafkatrial check`.",
+    "The anomalies that were found in the run, as `kafkatrial check` reports them.",
     (
-        text("anomaly", "its name"),
+        text("anomaly", "name of the anomaly"),
         text("verdict", "violation, unknown or permitted"),
         number("count", "number of findings"),
     ),
@@ -175,17 +178,17 @@ ANOMALIES: Final = Table(
 EVIDENCE: Final = Table(
     "evidence",
     "Evidence",
-    "Evidence of each anomaly: the first ten places.",
+    "The first ten items of evidence of each anomaly.",
     (
-        text("anomaly", "its name"),
+        text("anomaly", "name of the anomaly"),
         text("verdict", "violation, unknown or permitted"),
-        number("place", "1 is the first"),
-        text("op_ids", "the operations, separated by commas"),
+        number("place", "number of the item, from 1"),
+        text("op_ids", "ids of the operations, separated by commas"),
         text("topic", "topic name"),
         small("partition", "partition of the topic"),
         number("offset", "offset in the partition"),
         number("value", "value of the record"),
-        text("text", "a sentence that explains it"),
+        text("text", "a sentence that explains the evidence"),
     ),
 )
 

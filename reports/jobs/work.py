@@ -19,7 +19,7 @@ from reports.jobs.definition import (
 from reports.jobs.views import READS_REPLICA
 
 FAULTS: Final = text(
-    "faults", "the kinds of faults in force at the call of the operation, joined by +; none if there was none"
+    "faults", "kinds of faults in force when the operation was called, joined by +; `none` if there were none"
 )
 
 OPERATION_PARTITIONS: Final = Stage(
@@ -45,7 +45,7 @@ LATENCY_BUCKETS: Final = Stage(
 )
 
 _OPERATION: Final = text("f", "what was called: produce, poll, fetch, …")
-_LATENCY: Final = quantile_columns("operations that succeeded", "ns")
+_LATENCY: Final = quantile_columns("number of operations that succeeded", "ns")
 _AS_NAMED: Final = "times, p50 AS p50_ns, p90 AS p90_ns, p99 AS p99_ns, p999 AS p999_ns, highest AS highest_ns"
 
 
@@ -57,7 +57,7 @@ def _latency(keys: tuple[str, ...]) -> str:
 LATENCY: Final = Job(
     "latency",
     "Latency by second, operation and node",
-    "Time from call to return of operations that succeeded, by the second in which they were called.",
+    "Time from the call to the return of operations that succeeded, by the second of the call.",
     (SECOND, _OPERATION, small("node", "broker that responded; null if unknown"), *_LATENCY),
     _latency(("run", "second", "f", "node")),
     ("second", "f", "node"),
@@ -117,14 +117,14 @@ AVAILABILITY: Final = Job(
     "availability",
     "Windows without success",
     "Windows of a second or longer between two successes of one kind of operation. The first window begins at the first"
-    " call of this kind, and the last one ends when its last operation returned. A window without calls means that the"
-    " clients were idle, not that the cluster failed.",
+    " call of this kind, and the last window ends when the last operation of this kind returned. A window without calls"
+    " means that the clients were idle, not that the cluster failed.",
     (
         _OPERATION,
-        number("begin_ns", "the success before it"),
-        number("end_ns", "the success after it"),
-        number("called", "operations of the kind that were called inside"),
-        number("not_ok", "those of them that never succeeded"),
+        number("begin_ns", "start of the window: a success, or the first call of this kind"),
+        number("end_ns", "end of the window: a success, or the return of the last operation of this kind"),
+        number("called", "operations of this kind that were called in the window"),
+        number("not_ok", "operations that were called in the window and never succeeded"),
     ),
     f"""
     WITH successes AS (
@@ -175,8 +175,8 @@ ERRORS: Final = Job(
         text("outcome", "fail: it took no effect; info: unknown; ok: it took effect despite the error"),
         FAULTS,
         number("operations", "number of operations"),
-        number("first_ns", "when the first was called"),
-        number("last_ns", "when the last was called"),
+        number("first_ns", "when the first of these operations was called"),
+        number("last_ns", "when the last of these operations was called"),
     ),
     """
     SELECT run, f, error, outcome, faults, COUNT(*) AS operations, MIN(invoke_ns) AS first_ns, MAX(invoke_ns) AS last_ns
@@ -188,9 +188,9 @@ ERRORS: Final = Job(
 
 BATCHES: Final = Job(
     "batches",
-    "Records in a produce",
-    "Number of records that a produce sends to one partition. The format has no sizes in bytes.",
-    (TOPIC[0], TOPIC[1], *quantile_columns("produces, once for each of their partitions", "records")),
+    "Records per produce",
+    "Number of records that a produce sends to one partition. The history format has no sizes in bytes.",
+    (TOPIC[0], TOPIC[1], *quantile_columns("number of produces, each counted once per partition", "records")),
     "SELECT run, topic, topic_id, times, p50 AS p50_records, p90 AS p90_records, p99 AS p99_records,"
     " p999 AS p999_records, highest AS highest_records FROM ("
     + quantiles_of(

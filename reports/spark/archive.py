@@ -13,6 +13,7 @@ from typing import Final
 
 import reports
 from linearizability.class_archive import ClassArchive, ClassArchiveError
+from linearizability.installation import install_hint
 from linearizability.isolated_python import module_command
 from reports.spark.errors import EngineUnavailableError
 from reports.spark.shipping import code_paths
@@ -24,7 +25,7 @@ def spark_archive() -> ClassArchive:
     """Return the archive for this Spark on this Java. Raises EngineUnavailableError without Spark."""
     spark = util.find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'")
+        raise EngineUnavailableError(f"Spark is not installed: {install_hint('spark')}")
     home = os.environ.get("JAVA_HOME")
     java = Path(str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java")
     return ClassArchive.of("spark", java, sorted((Path(spark.origin).parent / "jars").glob("*.jar")))

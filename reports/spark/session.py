@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from linearizability.installation import install_hint
 from linearizability.isolated_python import isolate_children
 from reports.spark.archive import archive_options
 from reports.spark.errors import EngineFailedError, EngineUnavailableError
@@ -91,7 +92,7 @@ def spark_session(
 def require_spark() -> None:
     """Raise EngineUnavailableError if PySpark is not installed."""
     if find_spec("pyspark") is None:
-        raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'")
+        raise EngineUnavailableError(f"Spark is not installed: {install_hint('spark')}")
 
 
 def require_java() -> None:
@@ -112,7 +113,7 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
     except ImportError:
-        raise EngineUnavailableError("Spark Connect is not installed: pip install 'kafkatrial[spark]'") from None
+        raise EngineUnavailableError(f"Spark Connect is not installed: {install_hint('spark')}") from None
     master.require_connection()
     try:
         channel = DefaultChannelBuilder(master.url).toChannel()

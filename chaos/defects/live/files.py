@@ -135,7 +135,7 @@ def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
 def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
     """A truncation changes only the log's state in memory, and not the file.
 
-    A deposed leader appends new records behind those that it should have removed, and serves the latter instead.
+    A deposed leader keeps the records that it should have removed, serves them, and appends new records after them.
     """
 
 

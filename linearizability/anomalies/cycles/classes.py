@@ -8,16 +8,19 @@
 | G2 | write-write, write-read, read-write | it contains a read-write edge, and is not G-single |
 
 Each class has a realtime variant, whose cycles may also have process and real-time edges. A transaction *continues in
-real time* in a component if a process or real-time edge leads from it to another transaction of the component. The
-components of a class, all with process and real-time edges, are compared with those of the class above it in the table
-(for both G-single and G2: with those of G1c; G0 has none above it). A component has the realtime variant if some
-transaction continues in real time in it, but does not continue in real time in its component of the class above. Then
-every cycle through the process or real-time edge also has an edge of a kind that the class above does not have. The
-variant is that of G-single if one of these cycles has exactly one read-write edge, else that of G2.
+real time* in a component if a process or real-time edge leads from it to another transaction of the component.
 
-All of this takes linear time except G-single, which searches for a way back from many edges. That search has a budget
-of steps in each component. If the budget is used up before a cycle is found, G-single is unknown, unless some
-transaction is certainly on such a cycle.
+The variant of a class must not report what the variant of a smaller class already reports. So each class is compared
+with the one *above* it: G1c with G0, and both G-single and G2 with G1c; G0 has none above it. Here the components of
+both classes are computed with process and real-time edges. A component has the realtime variant if some transaction
+continues in real time in this component, but not in its component of the class above. Then every cycle through the
+process or real-time edge also has an edge of a kind that the class above does not have. The variants of G-single and G2
+have the same edges: it is the variant of G-single if one of these cycles has exactly one read-write edge, else that of
+G2.
+
+All of this takes linear time except the search for G-single, which looks for a path back from many edges. The search
+has a budget of steps in each component. If the budget is used up before a cycle is found, G-single is unknown, unless
+some transaction is certainly on such a cycle.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -42,7 +42,7 @@ def _show(log: PartitionLog, row: int) -> Shown:
 ABORTED_READ = Definition(
     name=NAME,
     text="A read_committed read returned a record whose transaction was aborted, or any read returned a record whose"
-    " send failed for certain.",
+    " send certainly failed.",
     levels="Always a violation.",
     counted="records",
     evidence="the produce of the record, and the lowest such read at the lowest offset",

@@ -1,6 +1,7 @@
 """`commit-lost`: a group offset is gone although its commit was acknowledged.
 
-`group_offsets` defines what counts as a commit and when it ended.
+[Which commits explain a group offset](#which-commits-explain-a-group-offset) defines when a commit ended, and which
+groups are judged.
 """
 
 from collections.abc import Iterable
@@ -22,8 +23,8 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 COMMIT_LOST = Definition(
     name=NAME,
-    text="Two fetches after healing both found no group offset, though a commit had been acknowledged before them.",
-    levels="A violation; permitted where `__consumer_offsets` could have lost content.",
+    text="Two fetches after healing both found no group offset, although a commit had been acknowledged before them.",
+    levels="A violation; permitted if `__consumer_offsets` could have lost content.",
     counted="groups and partitions",
     evidence="the newest commit acknowledged before the first fetch, and the two lowest such fetches",
     find=find,

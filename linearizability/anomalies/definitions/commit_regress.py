@@ -1,7 +1,8 @@
 """`commit-regress`: a fetched group offset is older than the last commit.
 
-`group_offsets` defines what counts as a commit and when it may be the last one. No group is judged if any client of the
-run commits on its own (`enable.auto.commit`), because the history does not contain those commits.
+[Which commits explain a group offset](#which-commits-explain-a-group-offset) defines this, and which groups are judged.
+No group is judged if any client of the run commits automatically (`enable.auto.commit`), because the history does not
+contain those commits.
 """
 
 from collections.abc import Iterable
@@ -27,9 +28,9 @@ def _superseded(stale: Stale) -> str:
 
 COMMIT_REGRESS = Definition(
     name=NAME,
-    text="A commit was acknowledged, and after healing two fetches both found a group offset that was not written by"
-    " any commit that may be the last one.",
-    levels="A violation; permitted where `__consumer_offsets` could have lost content.",
+    text="Two fetches after healing both found a group offset that no commit explains, although a commit had been"
+    " acknowledged before them. A commit explains an offset if it wrote the offset and may be the last commit.",
+    levels="A violation; permitted if `__consumer_offsets` could have lost content.",
     counted="groups and partitions",
     evidence="the newest commit acknowledged before the first fetch, and the two lowest such fetches",
     find=find,

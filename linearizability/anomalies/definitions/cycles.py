@@ -6,12 +6,13 @@ records after newer ones of another partition. So a cycle breaks a promise only 
 by read_committed reads. Kafka makes such a cycle impossible: a transaction reads before it commits, and it can read the
 records of the previous transaction in the cycle only after that one has committed.
 
-Write-write, write-read and read-write edges are dependencies between transactions. In the definitions of the realtime
-anomalies, process order counts as real time, and a transaction *continues in real time* on a cycle if a real-time edge
+Write-write, write-read and read-write edges are [dependencies](#dependencies-between-transactions) between
+transactions. In the definitions of the realtime anomalies, process order counts as
+[real time](#real-time-order-of-transactions), and a transaction *continues in real time* on a cycle if a real-time edge
 leads from it to the next transaction.
 
-The evidence of a cycle has two operations for each edge. For a real-time edge, they are the first operations of its two
-transactions. The record in the evidence is that of the first edge with a record.
+The evidence of a cycle has two operations for each edge. For a real-time edge, they are the first operations of the two
+transactions that it connects. The evidence has the record of the first edge with a record.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -80,7 +81,7 @@ def _definition(name: str, text: str, levels: str, first: str) -> RunDefinition:
 
 _PERMITTED: Final = "Permitted."
 _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
-_BUDGET: Final = " Unknown if the search used up its budget before it could distinguish this from `{}`."
+_BUDGET: Final = " Unknown if the search used up its budget before it could distinguish the cycle from `{}`."
 _SUCH_TRANSACTION: Final = "transaction with this property"
 
 CYCLES: Final = (
@@ -93,7 +94,7 @@ CYCLES: Final = (
     ),
     _definition(
         G_SINGLE,
-        "A cycle of write-write and write-read edges with exactly one read-write edge.",
+        "A cycle of write-write, write-read and read-write edges has exactly one read-write edge.",
         _PERMITTED + _BUDGET.format(G2),
         "source of the read-write edge of such a cycle",
     ),

@@ -6,8 +6,8 @@ operation or event of its process. If that is the assignment itself, it owns the
 
 Choices: ownerships that only touch at one moment do not overlap. A second member of the same process is no second
 owner, nor is a member with the same instance id, which replaces the old member without notice. Events without a group
-or generation are not judged; nor are share groups. DeleteGroups ends a group, and the next one of its name begins with
-the first generation again, so only ownerships that begin between the same deletions are compared. A DeleteGroups of
+or generation are not judged; nor are share groups. A group that is created again after a DeleteGroups begins with the
+first generation again, so two ownerships are compared only if no deletion lies between their starts. A DeleteGroups of
 unknown outcome may take effect at any later time, so ownerships that begin after it are not compared. If
 `__consumer_offsets` could have lost content, generations may start again, so a second owner is permitted.
 """
@@ -120,9 +120,9 @@ def _show(log: PartitionLog, pairs: list[tuple[_Key, tuple[Ownership, Ownership]
 
 DOUBLE_OWNERSHIP = Definition(
     name=NAME,
-    text="Two members of a group owned one partition in one generation at the same time, though neither was fenced or"
-    " replaced by its instance id before.",
-    levels="A violation; permitted where `__consumer_offsets` could have lost content.",
+    text="Two members of a group owned one partition in one generation at the same time, although neither had been"
+    " fenced, or replaced by a member with the same instance id.",
+    levels="A violation; permitted if `__consumer_offsets` could have lost content.",
     counted="groups, generations and partitions",
     evidence="none: assignments belong to no operation",
     find=find,

@@ -1,14 +1,14 @@
 """`duplicate`: one record is in the log twice (idempotence, KIP-98, prevents it).
 
 Choice: idempotence prevents duplicates only as long as the log keeps its content. A violation therefore needs two
-offsets at which the record was certainly still present at the end of the run. That is certain in two cases: the promise
-of a read at the offset never ended, or a read after healing returned the record, and no record of a later epoch was
-read at or below the offset.
+offsets at which the record was certainly still present at the end of the run. That is certain in two cases. In the
+first, the promise of a read at the offset never ended. In the second, a read after healing returned the record there,
+and no record of a later epoch was read at or below the offset.
 
 Two cases are permitted although the producer was idempotent. In the first, an unclean election removed the record after
-it was read, and its producer wrote it again. In the second, the batch was in flight when a broker stopped, and its
+it was read, and its producer wrote it again. In the second, its batch was in flight when a broker stopped, and the
 client sent it again under another producer epoch. The restarted leader did not recognise the batch, because a producer
-snapshot has only the last batch of each producer (`idempotence`).
+snapshot has only the last batch of each producer ([promises](promises.md#what-idempotence-does-not-cover)).
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,8 @@ DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
     levels="A violation if the producer was idempotent and the record was certainly at two offsets at the same time;"
-    " else permitted. Also permitted if it was in flight at a restart and idempotence does not cover its retry.",
+    " else permitted. Also permitted if the record was in flight at a restart and idempotence does not cover its"
+    " retry.",
     counted="records",
     evidence="the lowest read at the record's lowest offset, and the lowest read at its second lowest offset",
     find=find,

@@ -93,8 +93,9 @@ def _show(log: PartitionLog, seen: _Sightings, fallen: Flags, offsets: Int64s, i
 EPOCH_REGRESS = Definition(
     name=NAME,
     text="The leader epochs of a partition's read records decrease as offsets increase.",
-    levels="A violation if what the earlier read returned was still promised at the later one; else permitted.",
-    counted="offsets: the higher one, in the older epoch",
+    levels="A violation if the records of the earlier read were still promised when the later read completed; else"
+    " permitted.",
+    counted="offsets: of a pair, the higher one, which has the older epoch",
     evidence="the lowest read of a lower offset in a newer epoch, and the lowest read of the offset itself",
     find=find,
 )

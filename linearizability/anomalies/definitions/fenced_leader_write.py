@@ -64,7 +64,7 @@ def _show(log: PartitionLog, acked: Acknowledgements, index: int) -> Shown:
 FENCED_LEADER_WRITE = Definition(
     name=NAME,
     text="A node acknowledged a write in an old leader epoch: before the write was invoked, another node had"
-    " acknowledged one in a newer epoch.",
+    " acknowledged a write in a newer epoch.",
     levels="A violation with acks=all; permitted with weaker acks.",
     counted="operations: the write in the older epoch",
     evidence="the lowest write in a newer epoch that was acknowledged earlier, and the operation itself",

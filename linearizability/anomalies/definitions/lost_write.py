@@ -39,10 +39,10 @@ def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
 
 LOST_WRITE = Definition(
     name=NAME,
-    text="A committed record that must be present is not returned by a read that covers its offset, or a read returns"
-    " another record at its offset. Or, in a topic without retention, the leader of the newest epoch returns a"
-    " read_uncommitted end offset at or below the record's offset after healing. Such an end does not count for an"
-    " acknowledged record that a read returned at its offset, if that read was sent after healing too.",
+    text="A committed record that must be present is gone. Either a read that covers its offset does not return it, or"
+    " a read returns another record at its offset. Or, in a topic without retention, the leader of the newest epoch"
+    " returns a read_uncommitted end offset at or below the record after healing. Such an end offset does not count if"
+    " the record was acknowledged and a read after healing returned it at its offset.",
     levels="A violation if the record was promised when the loss was shown, else permitted.",
     counted="records",
     evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",

@@ -2,12 +2,11 @@
 
 Each period without a fault of a node, a link or a setting is judged separately.
 
-- ISR: a period after a fault is a finding if no response in it showed a full ISR, although at least one response with
-  an ISR was to a request that was sent after the allowance. Topics whose replicas may have been moved or removed on
-  request are not judged.
+- ISR: a period after a fault is a finding if the ISR was requested at least once after the allowance, but no response
+  in the whole period has a full ISR. Topics whose replicas may have been moved or removed on request are not judged.
 - Replicas: the last `read_replica` of each node's disk is compared with those of the other nodes, between the highest
-  log start and the lowest end. A read counts only if it was invoked before any fault, after the allowance, or after a
-  full ISR had been returned in that period, because a node that has just restarted may have a suffix that it will
+  log start and the lowest log end. A read counts only if it was invoked before any fault, after the allowance, or after
+  a response with a full ISR in that period. An earlier read may show a suffix that a restarted node is about to
   truncate.
 
 The allowance after each start and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
@@ -190,11 +189,13 @@ def _held(replicas: _Replicas, read: int, offset: int) -> str:
 
 NOT_CONVERGED = Definition(
     name=NAME,
-    text="After healing, the ISR of a partition is not full within the allowance (thirty seconds and twice the sum of"
-    " the timeouts in force); or what `read_replica` found on the disks of two replicas, between the highest log start"
-    " and the lowest end, differs in value, epoch or checksum (compacted topics: in the last record of a key).",
-    levels="A violation. Not judged if the ISR was not requested after the allowance, or no disk was read.",
-    counted="periods without a fault in which the ISR stayed short, and offsets at which replicas differ",
-    evidence="the reads of all replicas' disks; none for an ISR, which is not part of an operation",
+    text="After healing, the ISR of a partition does not become full within the allowance (thirty seconds plus twice"
+    " the sum of the timeouts in force), or replicas differ. Replicas differ at an offset between the highest log start"
+    " and the lowest log end if their disks, as `read_replica` found them, have records with different values, epochs"
+    " or checksums there, or if only some disks have a record there.",
+    levels="A violation. The ISR is not judged if it was not requested after the allowance; replicas are not judged if"
+    " fewer than two disks were read.",
+    counted="periods without a fault in which the ISR stayed incomplete, and offsets at which replicas differ",
+    evidence="the reads of all replicas' disks; none for an incomplete ISR, because responses are rows of `states`",
     find=find,
 )

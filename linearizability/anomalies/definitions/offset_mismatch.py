@@ -1,8 +1,8 @@
 """`offset-mismatch`: a record was read at an offset other than the acknowledged one.
 
-Choice. After a fault, an acknowledgement with less than acks=all promises nothing. For example: the first attempt of a
-produce is replicated at one offset; the leader appends the retry at another offset and acknowledges it, but is deposed
-before the retry is replicated; so only the retry is truncated. Without any fault nothing is truncated, and the
+Choice. After a fault, an acknowledgement with less than acks=all promises nothing. For example, the first attempt of a
+produce is replicated at one offset. The leader appends the retry at another offset and acknowledges it, but is deposed
+before the retry is replicated. Then only the retry is truncated. Without any fault nothing is truncated, so the
 acknowledged offset must be correct.
 """
 
@@ -56,9 +56,9 @@ def _show(log: PartitionLog, record: int) -> Shown:
 
 OFFSET_MISMATCH = Definition(
     name=NAME,
-    text="A record was read, and a read covers the offset at which it was acknowledged, but it was never read there.",
-    levels="A violation if the promise of its acknowledgement was in force when the covering read completed; in a run"
-    " without faults, whatever its acks; else permitted.",
+    text="A record was read, but never at the offset at which it was acknowledged, although a read covers this offset.",
+    levels="A violation if the promise of the acknowledgement was in force when the covering read completed. In a run"
+    " without faults, also a violation with less than acks=all. Else permitted.",
     counted="records",
     evidence="the record's produce, and the lowest read at the offset where it was read",
     find=find,

@@ -43,8 +43,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 PHANTOM_READ = Definition(
     name=NAME,
     text="A value was read that no operation sent to that partition, or that was sent only after the read completed.",
-    levels="A violation; unknown if the run is not complete, because the end of its sends may be missing.",
+    levels="A violation; unknown if the run is not complete, because its last sends may be missing from the history.",
     counted="records",
-    evidence="the lowest operation that read it (and, where it was sent too late, the produce)",
+    evidence="the lowest operation that read the value and, if the value was sent too late, its produce",
     find=find,
 )

@@ -48,11 +48,12 @@ def _show(log: PartitionLog, back: Steps, index: int) -> Shown:
 
 POLL_REGRESS = Definition(
     name=NAME,
-    text="A consumer's position went back or it received an offset again, between two polls or inside one, without a"
-    " seek, reset or assignment event of the process in between, and without a returned log start above the position it"
-    " left.",
-    levels="A violation if what the earlier poll returned was still promised at the later one; else permitted.",
+    text="A consumer's position moved back, or the consumer received an offset again, between two polls or inside one"
+    " poll. No seek, reset or assignment event of the process explains the step, and no response has a log start offset"
+    " above the position from which the consumer moved back.",
+    levels="A violation if the records of the earlier poll were still promised when the later poll completed; else"
+    " permitted.",
     counted="steps back",
-    evidence="the earlier poll and the one that went back; one operation if they are the same poll",
+    evidence="the earlier poll and the one that moved back; one operation if they are the same poll",
     find=find,
 )

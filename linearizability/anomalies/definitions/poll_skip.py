@@ -175,11 +175,11 @@ def _show(log: PartitionLog, jumps: _Jumps, index: int) -> Shown:
 
 POLL_SKIP = Definition(
     name=NAME,
-    text="A consumer jumped, between two polls or inside one, over a committed record that some read returned and that"
-    " must be present, without a seek, reset or assignment event of the process in between, and without a returned log"
-    " start above the position it left.",
-    levels="A violation if the record was promised then; else permitted.",
+    text="A consumer skipped a committed record, between two polls or inside one poll, although some read returned the"
+    " record and it must be present. No seek, reset or assignment event of the process explains the jump, and no"
+    " response has a log start offset above the position from which the consumer jumped.",
+    levels="A violation if the record was promised when it was skipped; else permitted.",
     counted="jumps",
-    evidence="the lowest read of the lowest such record, and the poll that continued after it",
+    evidence="the lowest read of the lowest skipped record, and the poll that continued after this record",
     find=find,
 )

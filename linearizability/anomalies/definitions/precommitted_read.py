@@ -50,9 +50,9 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 PRECOMMITTED_READ = Definition(
     name=NAME,
-    text="A read_committed read returned a record of a transaction that was not aborted and had not begun to commit"
+    text="A read_committed read returned a record of a transaction that was not aborted, and whose commit had not begun"
     " when the read returned.",
-    levels="A violation; unknown where the run is not complete and no commit of the transaction is known.",
+    levels="A violation; unknown if the run is not complete and no commit of the transaction is known.",
     counted="records",
     evidence="the produce of the record, and the lowest such read at the lowest offset",
     find=find,

@@ -1,7 +1,7 @@
 """`producer-order`: a producer's records stand in the log in another order than the one in which it sent them.
 
-A producer is (process, producer id, epoch) where it is idempotent, else the process. It sends in the order of (op_id,
-seq). Of two records out of order the one sent later is counted.
+An idempotent producer is a process with a producer id and an epoch; any other producer is a process. A producer sends
+its records in the order of (op_id, seq).
 
 If the id of an idempotent producer is unknown (-1), a process counts as one producer until its next init_producer_id.
 But after a timeout the client may have continued under another id, which the history does not show, and its earlier
@@ -9,8 +9,8 @@ records may validly arrive late. So such a pair is a violation only if the first
 
 Choice: a pair is a violation only if both records certainly were in the log at the same time. A record certainly stays
 in the log if its promise never ended, or if it was read after healing and no record of a later epoch is at or below its
-offset. Without this rule there would be false alarms: a record may be validly truncated (one with acks=1 on a deposed
-leader, or any after an unclean election), and later records are then written below its old offset.
+offset. Without this rule there would be false alarms: a record may validly be truncated (a record with acks=1 on a
+deposed leader, or any record after an unclean election), and later records are then written below its old offset.
 """
 
 from collections.abc import Iterable
@@ -161,12 +161,13 @@ def _show(log: PartitionLog, sent: _Sent, verdict: Verdict, record: int) -> Show
 
 PRODUCER_ORDER = Definition(
     name=NAME,
-    text="Two records of one producer (process, producer id and epoch if it is idempotent, else process) stand in the"
-    " log in another order than it sent them.",
-    levels="A violation if the producer is idempotent (with an unknown producer id: only if the first produce was ok),"
-    " or if the first produce was ok before the second was invoked. Permitted otherwise, and if one record may validly"
-    " have been removed before the other was written.",
-    counted="records: the one sent later, which stands lower",
-    evidence="the lowest produce of a record that it overtook, and the produce of the record itself",
+    text="Two records of one producer are in the log in another order than the producer sent them.",
+    levels="For an idempotent producer a violation; if its producer id is unknown, only if the produce of the first"
+    " record was ok. For any other producer a violation if the produce of the first record was ok before that of the"
+    " second one was invoked. Else permitted. Also permitted if one record may validly have been removed before the"
+    " other was written.",
+    counted="records: of a pair, the one that was sent later and has the lower offset",
+    evidence="the lowest produce of a record that was sent earlier and has a higher offset, and the produce of the"
+    " counted record",
     find=find,
 )

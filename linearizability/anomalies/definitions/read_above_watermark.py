@@ -128,10 +128,11 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 READ_ABOVE_WATERMARK = Definition(
     name=NAME,
-    text="A record was read and later removed: another value was read at its offset, or the same node or a leader of"
-    " the history's newest epoch returned a read_uncommitted ListOffsets end at or below it.",
-    levels="A violation if the record was still promised then; else permitted.",
+    text="A record was read and later removed. Either another value was read at its offset, or a read_uncommitted"
+    " ListOffsets returned an end offset at or below the record. Such a response counts only if it is from the node"
+    " that returned the record, or from a leader of the newest epoch of the history.",
+    levels="A violation if the record was still promised when it was found to be removed; else permitted.",
     counted="records",
-    evidence="the lowest operation that read it at that offset, and the lowest that later read another value there",
+    evidence="the lowest operation that read the record there, and the lowest one that later read another value there",
     find=find,
 )

@@ -76,11 +76,12 @@ def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
 
 REALTIME_ORDER = Definition(
     name=NAME,
-    text="A committed record was acknowledged before another committed record of the same partition was invoked, and"
-    " the other's offset is lower.",
-    levels="A violation if both were promised, and the first still was when the second was known to be in the log; else"
-    " permitted.",
-    counted="records: the one invoked later",
-    evidence="the lowest produce of a record that was acknowledged before, and the produce of the record itself",
+    text="A committed record was sent after another committed record of its partition had been acknowledged, but has"
+    " the lower offset.",
+    levels="A violation if both records were promised, and the promise of the first one was still in force when the"
+    " second one was known to be in the log; else permitted.",
+    counted="records: of a pair, the one that was sent later",
+    evidence="the lowest produce of a record that was acknowledged before and has a higher offset, and the produce of"
+    " the counted record",
     find=find,
 )

@@ -2,10 +2,10 @@
 
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
-record was validly processed again if a commit began after the first of the transactions had begun to commit offsets,
-and may have moved the group back to the record or below it, as a commit of unknown offset may. The groups and
-partitions that `group_offsets.judged_groups` leaves out are not judged. Reprocessing is permitted if the input's
-partition or `__consumer_offsets` could have lost content.
+record was validly processed again if a commit may have moved the group back to the record or below it, and began after
+the first of the transactions had begun to commit offsets. A commit of unknown offset may have done so. The groups and
+partitions that are left out by the rules for [group offsets](#which-commits-explain-a-group-offset) are not judged.
+Reprocessing is permitted if the input's partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable
@@ -90,9 +90,10 @@ def _show(log: PartitionLog, offsets: Int64s, again: list[tuple[Int64s, Indexes]
 
 REPROCESSED_INPUT = Definition(
     name=NAME,
-    text="Under exactly-once, one input record has outputs in two different committed transactions.",
-    levels="A violation; permitted where the input's partition or `__consumer_offsets` could have lost content.",
+    text="An application with exactly-once semantics processed one input record twice: two committed transactions have"
+    " outputs of this record.",
+    levels="A violation; permitted if the input's partition or `__consumer_offsets` could have lost content.",
     counted="input records",
-    evidence="the lowest produce of an output of it, and the lowest one of another such transaction",
+    evidence="the lowest produce of an output of the record, and the lowest one in another such transaction",
     find=find,
 )

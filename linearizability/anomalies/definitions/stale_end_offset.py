@@ -1,9 +1,9 @@
 """`stale-end-offset`: a leader returns an end offset at or below a record acknowledged in its epoch or an earlier one.
 
-A deposed leader may return stale ends in its older epoch. If the epoch of an acknowledgement is unknown, it is taken
-for the newest epoch of the history, because it may be newer than the epoch of the record's batch: an idempotent
-producer sends the batch again to the next leader, which has it already and acknowledges it. A node that acknowledged a
-record never returns an end at or below it later, whatever the epochs are.
+A deposed leader may return stale end offsets in its older epoch. An unknown epoch of an acknowledgement counts as the
+newest epoch of the history. It may be newer than the epoch of the record's batch: if an idempotent producer sends the
+batch again to the next leader, this leader acknowledges the batch because it has it already. A node that acknowledged a
+record never returns an end offset at or below it later, whatever the epochs are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -106,11 +106,11 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
 
 STALE_END_OFFSET = Definition(
     name=NAME,
-    text="A read_uncommitted ListOffsets was sent after a committed record was acknowledged. It was handled by the node"
-    " that acknowledged the record, or in the leader epoch of the acknowledgement or a newer one, but returned an end"
-    " that is not above the record.",
+    text="A read_uncommitted ListOffsets returned an end offset that is not above a committed record, although it was"
+    " sent after the record had been acknowledged. The response counts only if it is from the node that acknowledged"
+    " the record, or has the leader epoch of the acknowledgement or a newer one.",
     levels="A violation if the record was promised when the response arrived; else permitted.",
     counted="responses",
-    evidence="the lowest produce of a record that the response left out. The offset is the returned end",
+    evidence="the lowest produce of a record that the response left out. The evidence has the returned end offset",
     find=find,
 )

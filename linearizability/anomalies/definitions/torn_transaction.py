@@ -1,8 +1,8 @@
 """`torn-transaction`: reads returned a part of a transaction (KIP-98: atomic writes to several partitions).
 
-Choices. All read_committed reads of a run are taken together, so that a record that was only read late does not tear
-its transaction. A record is missing if none of these reads returned it, and a read that covers its offset shows it lost
-by the rules of lost-write. A record of unknown offset counts as covered only if one of these reads returned it. A
+Choices. All read_committed reads of a run are judged together, so a transaction is not torn if one of its records was
+only read late. A record is missing if none of these reads returned it, and a read that covers its offset shows it lost
+by the rules of `lost-write`. A record of unknown offset counts as covered only if one of these reads returned it. A
 record that was neither acknowledged nor read counts as not sent. If the rows of a topic may belong to several
 incarnations, nothing in it counts as covered.
 """
@@ -171,7 +171,7 @@ def _evidence(lost: dict[str, Any], reader: int) -> Evidence:
 
 TORN_TRANSACTION = RunDefinition(
     name=NAME,
-    text="Read_committed reads covered every offset of a committed transaction and returned some of its records, but"
+    text="Read_committed reads covered every offset of a committed transaction. They returned some of its records, but"
     " not others that must be present.",
     levels="A violation if a missing record was promised when a read missed it, else permitted.",
     counted="transactions",

@@ -44,6 +44,7 @@ TWO_LEADERS = Definition(
     text="Two nodes acknowledged writes to a partition in one leader epoch.",
     levels="Always a violation.",
     counted="leader epochs",
-    evidence="the lowest operation acknowledged in that epoch, and the lowest by another node",
+    evidence="the lowest operation that was acknowledged in that epoch, and the lowest one that another node"
+    " acknowledged",
     find=find,
 )

@@ -1,11 +1,11 @@
 """`unavailable`: a partition is not served for longer than the allowance, though a connected quorum could serve it.
 
-An *outage* is a time in which produces to a partition were not served, with at most five seconds between the end of one
-and the start of the next, and no operation on the partition succeeded. A produce was not served if it is not ok, and
-its error is one for a missing leader or a missing response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE,
-BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent only once (`attempts`), it counts only if
-its node is known and not struck by a fault, because its client tries no other node. A success is an acknowledged
-produce, an ok read that returned records, or a leader's response in `states`.
+An *outage* is a time in which produces to a partition were not served and no operation on the partition succeeded; at
+most five seconds lie between the end of one such produce and the start of the next. A produce was not served if it is
+not ok, and its error is one for a missing leader or a missing response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION,
+LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). A produce that is known to have been sent only once
+(`attempts`) counts only if its node is known and not struck by a fault, because its client tries no other node. A
+success is an acknowledged produce, an ok read that returned records, or a leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends. If the first produce of an outage began
 before the period, the outage is measured from the start of the period.
@@ -13,7 +13,7 @@ before the period, the outage is measured from the start of the period.
 A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are three exceptions. A `cut` that
 isolates one node in both directions, on every listener, from clients and all voters, strikes only that node. A fault
 that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run) strike
-every node. An election strikes none.
+every node. An election strikes no node.
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
@@ -29,8 +29,8 @@ The allowance after each start and end of a fault is thirty seconds plus twice t
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. The partition is not judged if any of these facts is unknown, or if any fault of the run may have lost its
-content. Produces that ended after a deletion of the topic may have begun do not count.
+Choices. The partition is not judged if any of these facts is unknown, or if any fault of the run may have lost content
+of the partition. Produces that ended after a deletion of the topic may have begun do not count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -211,12 +211,12 @@ def _evidence(row: dict[str, Any]) -> Evidence:
 UNAVAILABLE = RunDefinition(
     name=NAME,
     text="A partition was not available for longer than the allowance (thirty seconds plus twice the sum of the"
-    " timeouts in force), although no fault began or ended in that time, and faults struck neither a majority of the"
-    " voters of the metadata quorum nor too many of the in-sync replicas for `min.insync.replicas`.",
-    levels="A violation. Not judged if a node is struck by a fault and `states` has no voters or no ISR, if any fault"
-    " may have lost content, and after a setting changed.",
+    " timeouts in force). In that time no fault began or ended, and a majority of the voters of the metadata quorum and"
+    " at least `min.insync.replicas` in-sync replicas were not struck by any fault.",
+    levels="A violation. Not judged in three cases: a fault strikes a node while `states` has no voters or no ISR; a"
+    " fault of the run may have lost content of the partition; a setting was changed earlier in the run.",
     counted="outages, by partition",
-    evidence="the produce that began first, and the one that ended last",
+    evidence="the first produce of the outage to begin, and the last one to end",
     find=find,
     facts=(Facts(NAME, _OUTAGES, _reduce), Facts(_QUORUM, _VOTERS, _voters)),
 )

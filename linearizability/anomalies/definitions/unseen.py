@@ -56,8 +56,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 
 UNSEEN = Definition(
     name=NAME,
-    text="A promised record that must be present is not covered by any read and not shown lost: the run ended before"
-    " reading everything back.",
+    text="A promised record that must be present was not covered by any read, and was not shown to be lost. So the run"
+    " ended before everything was read back.",
     levels="Always unknown.",
     counted="records",
     evidence="the record's produce",

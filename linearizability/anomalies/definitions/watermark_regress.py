@@ -90,10 +90,10 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 WATERMARK_REGRESS = Definition(
     name=NAME,
-    text="The high watermark, last stable offset or log start offset decreased between two ordered responses of the"
-    " leader of one epoch.",
+    text="The high watermark, last stable offset or log start offset decreased from one response of a leader to a later"
+    " response of the same leader in the same epoch.",
     levels="Always a violation.",
-    counted="responses: the later one",
+    counted="responses: the later one of two",
     evidence="none: responses are rows of `states`. The evidence has the offset of the later response",
     find=find,
 )

@@ -4,11 +4,11 @@ Choices. With the same producer id, a higher epoch is newer. Another producer id
 init_producer_id that was invoked after an operation with the first id had completed. The order of the numbers means
 nothing, because brokers allocate ids in blocks. Operations with an unknown id or epoch are not judged.
 
-A commit changes an outcome only if it is the first commit of its transaction, and a write of the transaction was
-acknowledged. (Clients complete an empty transaction without a request.)
+Of the commits, only the first one of each transaction is judged, and only if a write of the transaction was
+acknowledged. A repeated commit changes nothing, and clients complete an empty transaction without a request.
 
-If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may have been lost,
-so a write by a fenced producer is permitted.
+The brokers may forget that a producer is fenced if `__transaction_state` or the topic could have lost content, or had
+an unclean election. Then an operation of a fenced producer is permitted.
 """
 
 from collections.abc import Iterable
@@ -180,11 +180,11 @@ def _newer_use(uses: _Uses, zombie: int) -> int:
 
 ZOMBIE_PRODUCER = RunDefinition(
     name=NAME,
-    text="A produce, a commit of group offsets inside a transaction, or a commit that changes an outcome was"
-    " acknowledged, though its producer was fenced. A producer is fenced if a newer producer id or epoch of its"
-    " transactional id had been returned by an init_producer_id, or used by a completed operation, before the operation"
-    " was invoked. A repeated commit is permitted.",
-    levels="A violation; permitted where the fence may have been lost.",
+    text="An operation of a fenced producer was acknowledged: a produce, a commit of group offsets inside a"
+    " transaction, or the first commit of a transaction with writes. The producer was fenced if, before the operation"
+    " was invoked, another operation of the same transactional id had completed with a newer producer id or epoch: an"
+    " init_producer_id that returned it, or any operation that used it.",
+    levels="A violation; permitted if the brokers may have forgotten that the producer was fenced.",
     counted="operations",
     evidence="the operation, and the lowest one with a newer id or epoch that had completed before it",
     find=find,

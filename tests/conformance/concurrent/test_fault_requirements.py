@@ -89,15 +89,15 @@ PLANTS = {
     "leadership/preferred-election-requires-an-isr-member": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(7.2)}, error=None),
-            "returned no error, not PREFERRED_LEADER_NOT_AVAILABLE",
+            "returned no error instead of PREFERRED_LEADER_NOT_AVAILABLE",
         ),
         (
             lambda s: s.change("operations", {"invoke_ns": ns(17)}, error="PREFERRED_LEADER_NOT_AVAILABLE"),
-            "returned PREFERRED_LEADER_NOT_AVAILABLE, not no error",
+            "returned PREFERRED_LEADER_NOT_AVAILABLE instead of no error",
         ),
         (
             lambda s: s.change("operations", {"invoke_ns": ns(19)}, error=None),
-            "returned no error, not ELECTION_NOT_NEEDED",
+            "returned no error instead of ELECTION_NOT_NEEDED",
         ),
     ],
     "epochs/replicas-truncate-where-epochs-diverge": [
