@@ -17,7 +17,7 @@ from conformance.sequential.pinned import (
 )
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
-from conformance.sequential.steps import AfterCleanup, Script
+from conformance.sequential.steps import AfterCleanup, Cleanup, Script
 from conformance.sequential.symbols import SESSION_TIMEOUT_MS, ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
@@ -27,6 +27,7 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
 _FIRST_CHECK: Final = "log.initial.task.delay.ms"
 """The time from the start of a broker to its first check of the logs."""
+_CLEANER: Final = "log.cleaner.enable"
 _CREATES: Final = "auto.create.topics.enable"
 _DELETES: Final = "delete.topic.enable"
 _SESSION_TIMEOUT_BOUNDS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
@@ -95,16 +96,18 @@ class Session:
             raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described.
+        """Raise `UnsupportedApi` if a cleanup that the script awaits is disabled, too rare, or has no described period.
 
         Also determine the time from which on the broker checks its logs for retention.
         """
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
             node = self._connections.nodes[0].id
-            settings = broker_settings(self._connections.client(), node, (name, _FIRST_CHECK))
+            settings = broker_settings(self._connections.client(), node, (name, _FIRST_CHECK, _CLEANER))
             found, described_ms = settings.get(name), settings.get(_FIRST_CHECK) or ""
             first_check_ms = int(described_ms) if described_ms.isdecimal() else timeouts.FIRST_CHECK_MS
             self._checks_logs_from_s = self._opened_s + first_check_ms / 1000
+            if name == Cleanup.COMPACTION and settings.get(_CLEANER) == "false":
+                raise UnsupportedApi(f"the broker does not compact topics: {_CLEANER} is false")
             if found is None or not found.isdecimal():
                 raise UnsupportedApi(f"the broker does not offer this cleanup: it does not describe {name}")
             if int(found) > CLEANUP_PERIOD_MAX_MS:

@@ -50,6 +50,7 @@ COMBINATIONS: list[Mapping[str, str]] = [  # properties of a broker
     {"num.partitions": "4", "auto.create.topics.enable": "true", "compression.type": "uncompressed"},
     {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
     {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
+    {"log.cleaner.enable": "false"},
     {"delete.topic.enable": "false", "group.min.session.timeout.ms": "40000", "group.max.session.timeout.ms": "50000"},
 ]
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
