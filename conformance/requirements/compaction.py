@@ -46,8 +46,12 @@ _CONFIGS: Final = (
     ("retention.ms", "-1"),
     ("segment.ms", "1000"),
     ("min.cleanable.dirty.ratio", "0.001"),
+    ("min.compaction.lag.ms", "0"),
+    ("max.compaction.lag.ms", str(2**63 - 1)),
     ("message.timestamp.after.max.ms", str(2**63 - 1)),
 )
+_DELETE_RETENTION_MS: Final = "86400000"
+"""Kafka's default."""
 _SINCE: Final = "3.6.0"
 """The first version with `message.timestamp.after.max.ms`; the first version with KIP-534 is older."""
 
@@ -99,14 +103,16 @@ def _logs() -> Steps:
     return st.lists(batch, min_size=1, max_size=3).map(steps)
 
 
-def _requirement(name: str, text: str, *parts: Step | Steps, **configs: str) -> Requirement:
-    own = tuple((key.replace("_", "."), value) for key, value in configs.items())
+def _requirement(
+    name: str, text: str, *parts: Step | Steps, delete_retention_ms: str = _DELETE_RETENTION_MS
+) -> Requirement:
+    configs = (*_CONFIGS, ("delete.retention.ms", delete_retention_ms))
     return Requirement(
         id=f"compaction/{name}",
         level=Level.MUST,
         text=text,
         sources=(sources.COMPACTION, sources.KIP_534),
-        check=sequential(script(CreateTopic(configs=(*_CONFIGS, *own)), *parts), _JUDGED, cost=_COST),
+        check=sequential(script(CreateTopic(configs=configs), *parts), _JUDGED, cost=_COST),
         needs=_TOPICS,
         since=_SINCE,
     )

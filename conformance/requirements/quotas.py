@@ -44,7 +44,8 @@ _BATCH_BYTES: Final = 20_000
 _RATE: Final = 1_900
 """Bytes a second. The batch is a twentieth larger than the quota permits in its window of ten seconds, so the client is
 throttled for less than a second."""
-_LARGE: Final = Produce((Batch((Record(b"v" * _BATCH_BYTES),), producer=0),))
+_LARGE_RECORD: Final = (Record(b"v" * _BATCH_BYTES),)
+_LARGE: Final = Produce((Batch(_LARGE_RECORD, producer=0),))
 
 
 _Entity = tuple[tuple[str, str | None], ...]
@@ -145,11 +146,11 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_219, sources.KIP_546),
         check=sequential(
             script(
-                CreateTopic(),
+                CreateTopic(partitions=2),
                 InitProducerId(),
                 AlterClientQuotas((("producer_byte_rate", _RATE),), _CLIENT),
                 Eventually(AsClient(_CLIENT, _LARGE)),
-                AsClient("trial-other", _LARGE),
+                AsClient("trial-other", Produce((Batch(_LARGE_RECORD),), partition=1)),
                 Fetch(),
                 _REMOVED,
             ),

@@ -100,6 +100,11 @@ class Connections:
         node = self.node(node_id)
         return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
+    @property
+    def last_request_bytes(self) -> int:
+        """The largest of the last requests to each broker, without the length in front of it."""
+        return max((client.last_request_bytes for client in self._clients.values()), default=0)
+
     def memory_growth_bytes(self) -> int:
         """Return the growth of the largest resident memory since the first call; 0 without known processes."""
         resident = max(map(self._resident_bytes, self.nodes))

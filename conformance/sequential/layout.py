@@ -24,6 +24,11 @@ class Names(Protocol):
         """Session timeout and rebalance timeout of members."""
         ...
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """Transaction timeout of producers with a transactional id."""
+        ...
+
     def real(self, name: str) -> str:
         """Return the real name of a topic or group."""
         ...

@@ -46,12 +46,12 @@ _SESSION_BYTES_MAX: Final = 1 << 20
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     "max_wait": milliseconds(MAX_WAIT_MS),
-    "transaction_timeout": milliseconds(60_000),
     "retention_time": milliseconds(-1),
     "session_timeout": milliseconds(30_000),
     "rebalance_timeout": milliseconds(30_000),
 }
 """Default durations in a `RawRequest`; a script gives other values in milliseconds."""
+_TRANSACTION_TIMEOUT: Final = "transaction_timeout"
 
 
 def api_key(step: Step) -> ApiKey:
@@ -63,7 +63,9 @@ def request(step: Step, schema: ModuleType, names: Names) -> Any:
     """Return the step's request. `schema` is the module of its API in the version to use."""
     message = getattr(schema, f"{api_name(api_key(step))}Request")
     if isinstance(step, RawRequest):
-        return build(message, _DURATIONS | _resolved(step.fields, names))
+        transaction_timeout = milliseconds(names.transaction_timeout_ms)
+        defaults = {**_DURATIONS, _TRANSACTION_TIMEOUT: transaction_timeout}
+        return build(message, defaults | _resolved(step.fields, names))
     _, lay_out = _REQUESTS[type(step)]
     return build(message, lay_out(step, names))
 
@@ -81,7 +83,7 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
             return names.real(value)
         case int() if field == "topic_id":
             return names.nth_topic_id(value)
-        case int() if field in _DURATIONS:
+        case int() if field in _DURATIONS or field == _TRANSACTION_TIMEOUT:
             return milliseconds(value)
         case int() if field == "committed_metadata":
             return "m" * value
@@ -201,7 +203,7 @@ def _describe_producers(step: DescribeProducers, names: Names) -> dict[str, Any]
 
 def _init_producer_id(step: InitProducerId, names: Names) -> dict[str, Any]:
     transactional_id = None if step.transactional_id is None else names.real(step.transactional_id)
-    return {"transactional_id": transactional_id, "transaction_timeout": _DURATIONS["transaction_timeout"]}
+    return {"transactional_id": transactional_id, _TRANSACTION_TIMEOUT: milliseconds(names.transaction_timeout_ms)}
 
 
 def _list_transactions(step: ListTransactions, names: Names) -> dict[str, Any]:

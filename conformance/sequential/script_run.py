@@ -60,6 +60,7 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -72,6 +73,9 @@ from fixtures.clients.raw import (
 
 MEMORY_GROWTH_MAX: Final = 1 << 30
 """Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
+_REQUEST_BYTES: Final = 50_000
+"""Size of requests that every broker must accept."""
+_REQUEST_MAX: Final = "socket.request.max.bytes"
 _SHOWN_BYTES_MAX: Final = 40
 
 
@@ -120,6 +124,7 @@ class ScriptRun:
         except ConnectionClosed as error:
             if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
+            self._require_request_size(self._connections.last_request_bytes)
             return CLOSED
         except ResponseTimeout as error:
             self._connections.close()
@@ -129,6 +134,15 @@ class ScriptRun:
         except MalformedResponse as error:
             self._connections.close()
             return malformed(error)
+
+    def _require_request_size(self, size: int) -> None:
+        """Raise `UnsupportedApi` if a request was larger than the limit above which a broker closes the connection."""
+        if size <= _REQUEST_BYTES:
+            return
+        node = self._connections.nodes[0].id
+        limit = broker_settings(self._connections.client(), node, (_REQUEST_MAX,)).get(_REQUEST_MAX) or ""
+        if limit.isdecimal() and size > int(limit):
+            raise UnsupportedApi(f"{_REQUEST_MAX} is {limit}, and a script sends a request of {size} bytes")
 
     def _execute(self, step: Step, expectation: Expectation) -> Response:
         match step:

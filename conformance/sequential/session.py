@@ -18,7 +18,7 @@ from conformance.sequential.pinned import (
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
 from conformance.sequential.steps import AfterCleanup, Cleanup, Script
-from conformance.sequential.symbols import SESSION_TIMEOUT_MS, ScriptSymbols
+from conformance.sequential.symbols import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
@@ -30,7 +30,10 @@ _FIRST_CHECK: Final = "log.initial.task.delay.ms"
 _CLEANER: Final = "log.cleaner.enable"
 _CREATES: Final = "auto.create.topics.enable"
 _DELETES: Final = "delete.topic.enable"
-_SESSION_TIMEOUT_BOUNDS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+_SESSION_TIMEOUT_MIN: Final = "group.min.session.timeout.ms"
+_SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
+_TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
+_SETTINGS: Final = (_CREATES, _DELETES, _SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MAX, _TRANSACTION_MAX)
 
 
 class Session:
@@ -48,6 +51,7 @@ class Session:
         self._creates_topics = False
         self._deletes_topics = True
         self._session_timeout_ms = SESSION_TIMEOUT_MS
+        self._transaction_timeout_ms = TRANSACTION_TIMEOUT_MS
         self._opened_s = self._connections.transport.monotonic()
         self._checks_logs_from_s = 0.0
         """Time from which on a broker that was started with this session checks its logs for retention."""
@@ -80,15 +84,19 @@ class Session:
             with self._connections.fresh_client() as client:
                 node = self._connections.nodes[0].id
                 self._pinned_settings = settings_to_pin(client, node)
-                settings = broker_settings(client, node, (_CREATES, _DELETES, *_SESSION_TIMEOUT_BOUNDS))
-                self._creates_topics = settings.get(_CREATES) == "true"
-                self._deletes_topics = settings.get(_DELETES) != "false"
-                bounds_ms = [settings.get(name) or "" for name in _SESSION_TIMEOUT_BOUNDS]
-                if all(bound_ms.isdecimal() for bound_ms in bounds_ms):
-                    lowest_ms, highest_ms = map(int, bounds_ms)
-                    self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), highest_ms)
+                self._adapt_to(broker_settings(client, node, _SETTINGS))
         script = without_automatic_creation(script) if self._creates_topics else script
         return pinned(with_unlimited_retention(script), self._pinned_settings)
+
+    def _adapt_to(self, settings: Mapping[str, str | None]) -> None:
+        """Set what scripts may do, and the timeouts that they send, by the settings that a broker describes."""
+        self._creates_topics = settings.get(_CREATES) == "true"
+        self._deletes_topics = settings.get(_DELETES) != "false"
+        known = {name: int(value) for name, value in settings.items() if value is not None and value.isdecimal()}
+        lowest_ms = known.get(_SESSION_TIMEOUT_MIN, SESSION_TIMEOUT_MS)
+        highest_ms = known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS)
+        self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), max(lowest_ms, highest_ms))
+        self._transaction_timeout_ms = min(TRANSACTION_TIMEOUT_MS, known.get(_TRANSACTION_MAX, TRANSACTION_TIMEOUT_MS))
 
     def _require_deletion(self, script: Script) -> None:
         """Raise `UnsupportedApi` if the script deletes topics, and this is disabled."""
@@ -120,7 +128,7 @@ class Session:
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
         unique = f"{self._unique}-{self._scripts_run}"
-        symbols = ScriptSymbols(unique, self._connections.nodes, self._session_timeout_ms)
+        symbols = ScriptSymbols(unique, self._connections.nodes, self._session_timeout_ms, self._transaction_timeout_ms)
         run = ScriptRun(self._connections, symbols, self._checks_logs_from_s)
         try:
             steps = zip(script.steps, expected(script), strict=True)

@@ -10,6 +10,8 @@ from fixtures.targets.target import Node
 
 SESSION_TIMEOUT_MS: Final = 30_000
 """Session timeout of members, unless the brokers do not accept it."""
+TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""Transaction timeout of producers, unless the brokers' maximum is lower."""
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
 
 
@@ -19,10 +21,18 @@ class ScriptSymbols:
     :param unique: suffix that makes the real names of this run unique.
     :param nodes: the target's brokers by ascending id.
     :param session_timeout_ms: session timeout of members that the brokers accept.
+    :param transaction_timeout_ms: transaction timeout that the brokers accept.
     """
 
-    def __init__(self, unique: str, nodes: Sequence[Node] = (), session_timeout_ms: int = SESSION_TIMEOUT_MS) -> None:
+    def __init__(
+        self,
+        unique: str,
+        nodes: Sequence[Node] = (),
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
         self.session_timeout_ms = session_timeout_ms
+        self.transaction_timeout_ms = transaction_timeout_ms
         self._suffix = f"-{unique}"
         self._nodes = tuple(nodes)
         self._cluster_ids: list[str] = []
