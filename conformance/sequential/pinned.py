@@ -63,7 +63,7 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
 
 def with_unlimited_retention(script: Script) -> Script:
     """Return the script. If it produces records, its topics get retention.ms=-1, unless they set another value."""
-    if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
+    if not any(isinstance(request_of(step), _PRODUCING) for step in script.steps):
         return script
     return Script(tuple(_pinned(step, _UNLIMITED) if _creates_topics(step) else step for step in script.steps))
 
@@ -72,15 +72,15 @@ def _creates_topics(step: Step) -> bool:
     return any(map(_creates_topics, step.steps)) if isinstance(step, Merged) else isinstance(step, CreateTopic)
 
 
-def _request_of(step: Step) -> Step:
+def request_of(step: Step) -> Step:
     """Return the step that has the request: for a step around another one, such as `On`, the inner step."""
     around = On | OnEveryBroker | Eventually | AsClient | WithUnknownTags
-    return _request_of(step.step) if isinstance(step, around) else step
+    return request_of(step.step) if isinstance(step, around) else step
 
 
 def deletes_topics(step: Step) -> bool:
     """Whether a step has a DeleteTopics request."""
-    request = _request_of(step)
+    request = request_of(step)
     if isinstance(request, Merged):
         return any(map(deletes_topics, request.steps))
     if isinstance(request, RawRequest):

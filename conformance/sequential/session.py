@@ -12,17 +12,20 @@ from conformance.sequential.model import expected
 from conformance.sequential.pinned import (
     deletes_topics,
     pinned,
+    request_of,
     with_unlimited_retention,
     without_automatic_creation,
 )
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
-from conformance.sequential.steps import AfterCleanup, Cleanup, Script
+from conformance.sequential.steps import AfterCleanup, Cleanup, DescribeTopicPartitions, Script
 from conformance.sequential.symbols import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
 
+_PAGE: Final = 100
+"""More partitions than any script has."""
 CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
 _FIRST_CHECK: Final = "log.initial.task.delay.ms"
@@ -33,7 +36,9 @@ _DELETES: Final = "delete.topic.enable"
 _SESSION_TIMEOUT_MIN: Final = "group.min.session.timeout.ms"
 _SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
-_SETTINGS: Final = (_CREATES, _DELETES, _SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MAX, _TRANSACTION_MAX)
+_PAGE_MAX: Final = "max.request.partition.size.limit"
+"""The maximum number of partitions in a DescribeTopicPartitions response."""
+_SETTINGS: Final = (_CREATES, _DELETES, _SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MAX, _TRANSACTION_MAX, _PAGE_MAX)
 
 
 class Session:
@@ -50,6 +55,7 @@ class Session:
         self._pinned_settings: Mapping[str, str] | None = None
         self._creates_topics = False
         self._deletes_topics = True
+        self._page_max = _PAGE
         self._session_timeout_ms = SESSION_TIMEOUT_MS
         self._transaction_timeout_ms = TRANSACTION_TIMEOUT_MS
         self._opened_s = self._connections.transport.monotonic()
@@ -96,12 +102,16 @@ class Session:
         lowest_ms = known.get(_SESSION_TIMEOUT_MIN, SESSION_TIMEOUT_MS)
         highest_ms = known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS)
         self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), max(lowest_ms, highest_ms))
+        self._page_max = known.get(_PAGE_MAX, _PAGE)
         self._transaction_timeout_ms = min(TRANSACTION_TIMEOUT_MS, known.get(_TRANSACTION_MAX, TRANSACTION_TIMEOUT_MS))
 
-    def _require_deletion(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the script deletes topics, and this is disabled."""
+    def _require_settings(self, script: Script) -> None:
+        """Raise `UnsupportedApi` if the script needs the deletion of topics or large pages, and a setting excludes it."""
         if not self._deletes_topics and any(deletes_topics(step) for step in script.steps):
             raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
+        reads_pages = any(isinstance(request_of(step), DescribeTopicPartitions) for step in script.steps)
+        if reads_pages and self._page_max < _PAGE:
+            raise UnsupportedApi(f"{_PAGE_MAX} is {self._page_max}, which limits the responses that a script compares")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
         """Raise `UnsupportedApi` if a cleanup that the script awaits is disabled, too rare, or has no described period.
@@ -124,7 +134,7 @@ class Session:
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         script = self.pinned(script)
-        self._require_deletion(script)
+        self._require_settings(script)
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
         unique = f"{self._unique}-{self._scripts_run}"

@@ -51,7 +51,8 @@ COMBINATIONS: list[Mapping[str, str]] = [  # properties of a broker
     {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
     {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
     {"log.cleaner.enable": "false", "socket.request.max.bytes": "200000"},
-    {"log.cleaner.min.compaction.lag.ms": "100000", "transaction.max.timeout.ms": "2000"},
+    {"log.cleaner.min.compaction.lag.ms": "100000", "max.request.partition.size.limit": "1"},
+    {"transaction.max.timeout.ms": "2000", "producer.id.expiration.ms": "1000"},
     {"delete.topic.enable": "false", "group.min.session.timeout.ms": "40000", "group.max.session.timeout.ms": "50000"},
 ]
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
