@@ -106,7 +106,7 @@ class Session:
         self._transaction_timeout_ms = min(TRANSACTION_TIMEOUT_MS, known.get(_TRANSACTION_MAX, TRANSACTION_TIMEOUT_MS))
 
     def _require_settings(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the script needs the deletion of topics or large pages, and a setting excludes it."""
+        """Raise `UnsupportedApi` if the script needs the deletion of topics or large pages, and settings exclude it."""
         if not self._deletes_topics and any(deletes_topics(step) for step in script.steps):
             raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
         reads_pages = any(isinstance(request_of(step), DescribeTopicPartitions) for step in script.steps)
