@@ -2,7 +2,7 @@
 
     python examples/clients/different_responses.py apache-kafka:4.3.1
 
-Prints each request with the errors of its response. A line with `!` shows errors that differ from the expected ones.
+Prints each request with the errors of its response. A line with `!` shows a value that differs from the expected one.
 The program creates a topic and deletes it at the end. No other request changes anything.
 """
 

@@ -31,8 +31,8 @@ def test_an_expired_batch_is_duplicated_only_if_the_delivery_timeout_is_short(
     [
         ("different_responses", "reference", 0),
         ("rejected_partitions", "reference", 0),
-        pytest.param("different_responses", "apache-kafka:4.3.1", 4, marks=[pytest.mark.java, pytest.mark.nightly]),
-        pytest.param("different_responses", "apache-kafka:3.9.2", 4, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("different_responses", "apache-kafka:4.3.1", 5, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("different_responses", "apache-kafka:3.9.2", 5, marks=[pytest.mark.java, pytest.mark.nightly]),
         pytest.param("rejected_partitions", "apache-kafka:4.3.1", 1, marks=[pytest.mark.java, pytest.mark.nightly]),
     ],
 )
