@@ -11,7 +11,7 @@ The model never creates a topic automatically. Metadata cannot forbid this befor
 a topic which the script does not create are sent in version 4.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ from conformance.sequential.steps import (
 _FORBIDDING_VERSION: Final = 4
 """Lowest version of Metadata with `allow_auto_topic_creation`."""
 _UNLIMITED: Final = {"retention.ms": "-1"}
-_PRODUCING: Final = (Produce, Pipelined, Merged, LongPoll)
+_PRODUCING: Final = (Produce, Pipelined, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:
@@ -63,7 +63,7 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
 
 def with_unlimited_retention(script: Script) -> Script:
     """Return the script. If it produces records, its topics get retention.ms=-1, unless they set another value."""
-    if not any(isinstance(request_of(step), _PRODUCING) for step in script.steps):
+    if not any(isinstance(request, _PRODUCING) for request in requests_of(script.steps)):
         return script
     return Script(tuple(_pinned(step, _UNLIMITED) if _creates_topics(step) else step for step in script.steps))
 
@@ -72,17 +72,20 @@ def _creates_topics(step: Step) -> bool:
     return any(map(_creates_topics, step.steps)) if isinstance(step, Merged) else isinstance(step, CreateTopic)
 
 
-def request_of(step: Step) -> Step:
-    """Return the step that has the request: for a step around another one, such as `On`, the inner step."""
-    around = On | OnEveryBroker | Eventually | AsClient | WithUnknownTags
-    return request_of(step.step) if isinstance(step, around) else step
+def requests_of(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps that have the requests: the inner steps of `Merged`, and of steps around others, such as `On`."""
+    for step in steps:
+        match step:
+            case On() | OnEveryBroker() | Eventually() | AsClient() | WithUnknownTags():
+                yield from requests_of((step.step,))
+            case Merged():
+                yield from requests_of(step.steps)
+            case _:
+                yield step
 
 
-def deletes_topics(step: Step) -> bool:
-    """Whether a step has a DeleteTopics request."""
-    request = request_of(step)
-    if isinstance(request, Merged):
-        return any(map(deletes_topics, request.steps))
+def deletes_topics(request: Step) -> bool:
+    """Whether a step is a DeleteTopics request."""
     if isinstance(request, RawRequest):
         return request.api is ApiKey.DELETE_TOPICS
     return isinstance(request, DeleteTopic | DeleteTopicById)

@@ -73,6 +73,8 @@ _REQUIRED_FEATURES: Final = dict.fromkeys(
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version"
 )
 """The feature (KIP-584) that must be enabled for an API. Without it, a broker advertises the API but rejects it."""
+_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+"""The broker setting that enables the protocols of groups. Without `consumer`, it rejects the APIs of that protocol."""
 _WITH_AUTO_CREATION: Final = {
     "allow_auto_topic_creation": True,
     "include_cluster_authorized_operations": False,
@@ -216,6 +218,10 @@ class Routing:
         enabled = {feature.name for feature in finalized if feature.max_version_level > 0}
         if _REQUIRED_FEATURES[key] not in enabled:
             raise UnsupportedApi(f"the broker has not enabled {_REQUIRED_FEATURES[key]} for {api_name(key)}")
+        node = self._connections.nodes[0].id
+        protocols = broker_settings(client, node, (_PROTOCOLS,)).get(_PROTOCOLS)
+        if protocols is not None and "consumer" not in protocols.split(","):
+            raise UnsupportedApi(f"the broker does not serve {api_name(key)}: {_PROTOCOLS} is {protocols}")
 
     def _transaction_coordinator(self, transactional_id: str) -> int:
         """Return the coordinator of a transactional id. It may still be loading (see `request_when_ready`)."""

@@ -12,20 +12,21 @@ from conformance.sequential.model import expected
 from conformance.sequential.pinned import (
     deletes_topics,
     pinned,
-    request_of,
+    requests_of,
     with_unlimited_retention,
     without_automatic_creation,
 )
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
-from conformance.sequential.steps import AfterCleanup, Cleanup, DescribeTopicPartitions, Script
+from conformance.sequential.steps import AfterCleanup, Cleanup, DescribeTopicPartitions, OffsetCommit, Script
 from conformance.sequential.symbols import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, ScriptSymbols
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
 
 _PAGE: Final = 100
-"""More partitions than any script has."""
+_METADATA: Final = 100
+"""More partitions, and more bytes of metadata, than any script has."""
 CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
 _FIRST_CHECK: Final = "log.initial.task.delay.ms"
@@ -38,7 +39,11 @@ _SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
 _PAGE_MAX: Final = "max.request.partition.size.limit"
 """The maximum number of partitions in a DescribeTopicPartitions response."""
-_SETTINGS: Final = (_CREATES, _DELETES, _SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MAX, _TRANSACTION_MAX, _PAGE_MAX)
+_METADATA_MAX: Final = "offset.metadata.max.bytes"
+_SETTINGS: Final = (
+    *(_CREATES, _DELETES, _SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MAX),
+    *(_TRANSACTION_MAX, _PAGE_MAX, _METADATA_MAX),
+)
 
 
 class Session:
@@ -56,6 +61,7 @@ class Session:
         self._creates_topics = False
         self._deletes_topics = True
         self._page_max = _PAGE
+        self._metadata_max = _METADATA
         self._session_timeout_ms = SESSION_TIMEOUT_MS
         self._transaction_timeout_ms = TRANSACTION_TIMEOUT_MS
         self._opened_s = self._connections.transport.monotonic()
@@ -103,15 +109,19 @@ class Session:
         highest_ms = known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS)
         self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), max(lowest_ms, highest_ms))
         self._page_max = known.get(_PAGE_MAX, _PAGE)
+        self._metadata_max = known.get(_METADATA_MAX, _METADATA)
         self._transaction_timeout_ms = min(TRANSACTION_TIMEOUT_MS, known.get(_TRANSACTION_MAX, TRANSACTION_TIMEOUT_MS))
 
     def _require_settings(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the script needs the deletion of topics or large pages, and settings exclude it."""
-        if not self._deletes_topics and any(deletes_topics(step) for step in script.steps):
-            raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
-        reads_pages = any(isinstance(request_of(step), DescribeTopicPartitions) for step in script.steps)
-        if reads_pages and self._page_max < _PAGE:
-            raise UnsupportedApi(f"{_PAGE_MAX} is {self._page_max}, which limits the responses that a script compares")
+        """Raise `UnsupportedApi` if a request of the script is excluded by settings that a broker describes."""
+        for request in requests_of(script.steps):
+            if not self._deletes_topics and deletes_topics(request):
+                raise UnsupportedApi(f"the broker does not delete topics: {_DELETES} is false")
+            if self._page_max < _PAGE and isinstance(request, DescribeTopicPartitions):
+                text = f"{_PAGE_MAX} is {self._page_max}, which limits the responses that a script compares"
+                raise UnsupportedApi(text)
+            if isinstance(request, OffsetCommit) and (length := len(request.metadata.encode())) > self._metadata_max:
+                raise UnsupportedApi(f"{_METADATA_MAX} is {self._metadata_max}, and a script commits {length} bytes")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
         """Raise `UnsupportedApi` if a cleanup that the script awaits is disabled, too rare, or has no described period.

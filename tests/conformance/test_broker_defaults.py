@@ -50,6 +50,7 @@ COMBINATIONS: list[Mapping[str, str]] = [  # properties of a broker
     {"num.partitions": "4", "auto.create.topics.enable": "true", "compression.type": "uncompressed"},
     {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
     {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
+    {"offset.metadata.max.bytes": "0", "group.coordinator.rebalance.protocols": "classic"},
     {"log.cleaner.enable": "false", "socket.request.max.bytes": "200000"},
     {"log.cleaner.min.compaction.lag.ms": "100000", "max.request.partition.size.limit": "1"},
     {"transaction.max.timeout.ms": "2000", "producer.id.expiration.ms": "1000"},
