@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from conformance.sequential import timeouts
 from conformance.sequential.judging import kind_of
 from conformance.sequential.response import NOT_READY
+from conformance.sequential.routing import NotReady
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AfterCleanup,
@@ -26,6 +27,8 @@ from conformance.sequential.steps import (
     IncrementalAlterConfigs,
     ListOffsets,
     LongPoll,
+    Merged,
+    OffsetFetch,
     On,
     Operation,
     Produce,
@@ -76,6 +79,27 @@ def test_the_reason_why_a_new_topic_cannot_be_used_is_returned(broker, monkeypat
     with TamperingProxy(broker, tamper) as proxy:
         (response,) = run(proxy, CreateTopic(partitions=2))
     assert re.fullmatch(f"{reason} for 0.1 s", response[NOT_READY])
+
+
+def test_the_reason_is_also_that_of_merged_requests(broker, monkeypatch):
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
+    with TamperingProxy(broker, metadata_with(lambda partitions: partitions[:1])) as proxy:
+        (response,) = run(proxy, Merged((CreateTopic(), CreateTopic("trial-two", partitions=2))))
+    assert re.fullmatch(r"Metadata of broker \d+ listed 1 of 2 partitions for 0.1 s", response[NOT_READY])
+    assert [each["error"] for each in response["responses"]] == ["NONE", "NONE"]
+
+
+def test_a_response_without_a_coordinator_is_awaited(broker, monkeypatch):
+    def without_coordinators(request, forward):
+        response = forward(request)
+        return replace(response, coordinators=()) if api(request) == "FindCoordinator" else response
+
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
+    with (
+        TamperingProxy(broker, without_coordinators) as proxy,
+        pytest.raises(NotReady, match="no coordinator of a group"),
+    ):
+        run(proxy, OffsetFetch())
 
 
 class Late:
