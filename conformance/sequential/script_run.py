@@ -172,21 +172,24 @@ class ScriptRun:
         with self._connections.fresh_client(
             self._routing.destination(step.step), self._symbols.real(step.client)
         ) as client:
+            sent_s = self._transport.monotonic()
             response = client.request(self._routing.message(step.step, client))
-            muted = self._muted(client, response.throttle_time)
+            muted = self._muted(client, response.throttle_time, sent_s)
         throttled = {"throttled": response.throttle_time > timedelta(0), "muted": muted}
         return {**normalise(step.step, response, self._symbols), **throttled}
 
-    def _muted(self, client: RawClient, throttle_time: timedelta) -> Comparison:
+    def _muted(self, client: RawClient, throttle_time: timedelta, sent_s: float) -> Comparison:
         """Compare the throttle time of a response with the time until the next response on the connection (KIP-219).
 
-        If no response arrives before the timeout, the connection has been muted for long enough.
+        The time is measured from the request on, because the throttle time begins before its response arrives. If no
+        response arrives before the timeout, the connection has been muted for long enough.
+
+        :param sent_s: time before the request was sent.
         """
-        began = self._transport.monotonic()
         with suppress(ResponseTimeout):
             if throttle_time > timedelta(0):
                 client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
-                waited = timedelta(seconds=self._transport.monotonic() - began)
+                waited = timedelta(seconds=self._transport.monotonic() - sent_s)
                 if waited < throttle_time / 2:
                     times = (f"{one // timedelta(milliseconds=1)} ms" for one in (throttle_time, waited))
                     return Comparison("too short", "{} of throttle time, next response after {}".format(*times))

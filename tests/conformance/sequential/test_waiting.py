@@ -1,7 +1,9 @@
 """Steps that contain another step: they send its request to a given broker, wait for its effect, or repeat it."""
 
+import datetime as dt
 import itertools
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -16,6 +18,7 @@ from conformance.sequential.steps import (
     AfterCleanup,
     AlterReassignment,
     ApiKey,
+    AsClient,
     AwaitTopic,
     Batch,
     CreateTopic,
@@ -100,6 +103,19 @@ def test_a_response_without_a_coordinator_is_awaited(broker, monkeypatch):
         pytest.raises(NotReady, match="no coordinator of a group"),
     ):
         run(proxy, OffsetFetch())
+
+
+def test_a_throttle_time_begins_before_its_response_arrives(broker):
+    def throttles_and_responds_late(request, forward):
+        response = forward(request)
+        if api(request) != "ListOffsets":
+            return response
+        time.sleep(0.1)
+        return replace(response, throttle_time=dt.timedelta(milliseconds=150))
+
+    with TamperingProxy(broker, throttles_and_responds_late) as proxy:
+        responses = run(proxy, CreateTopic(), AsClient("trial-other", ListOffsets()))
+    assert responses[-1]["muted"] == "for the throttle time"
 
 
 class Late:
