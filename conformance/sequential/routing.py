@@ -256,7 +256,7 @@ class Routing:
         return normalise(probe, node.request(self.message(probe, node)), self._symbols).get("error")
 
     def coordinators(self, groups: Sequence[str]) -> Response:
-        """Find the coordinators of several groups with one request, and return whether each serves its group."""
+        """Find the coordinators of several groups, and return whether each serves its group."""
         found = find_coordinators(self._connections.client(), [*map(self._symbols.real, groups)])
         return coordinators_of_groups(found, groups, self._symbols, self._group_error)
 

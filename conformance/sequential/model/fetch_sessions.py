@@ -27,10 +27,10 @@ def fetch(cluster: ModelCluster, step: SessionFetch) -> Expectation:
     if step.epoch not in {None, session.epoch}:
         return {"error": "INVALID_FETCH_SESSION_EPOCH"}
     session.epoch += 1
+    session.offsets |= dict(step.partitions)
     for index in step.forgotten:
         session.offsets.pop(index, None)
         session.returned.pop(index, None)
-    session.offsets |= dict(step.partitions)
     ends = {index: _log_end(cluster, step, index) for index in session.offsets}
     changed = [
         index for index, end in ends.items() if session.offsets[index] < end or session.returned.get(index) != end
