@@ -263,6 +263,7 @@ class _Run:
         applicable = [target for target in self.targets if reasons[target.name] is None]
         began = time.monotonic()
         findings: dict[str, Finding] = {}
+        doubtful = applicable
         if applicable:
             try:
                 findings = yield from self._run_check(requirement, applicable)
@@ -270,15 +271,19 @@ class _Run:
                     doubtful = [target for target in applicable if self._is_doubtful(requirement, target, findings)]
                     if not doubtful or time.monotonic() - began > _REPETITION_S:
                         break
-                    findings |= yield from self._run_check(requirement, doubtful)
+                    # all that are ok, because the responses of one target may be compared with those of another
+                    peers = [target for target in applicable if _is_ok(findings.get(target.name))]
+                    repeated = yield from self._run_check(requirement, peers)
+                    findings |= {target.name: repeated[target.name] for target in doubtful}
             except TargetError as error:
-                findings = self._unknown_by_links(applicable, error)
+                unknown = self._unknown_by_links(applicable, error)
+                findings |= {target.name: unknown[target.name] for target in doubtful}
             except (HistoryError, OSError):
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
                 self.errors.append(error)
                 reason = f"internal error: {type(error).__name__}: {one_line(str(error))}"
-                findings = {target.name: Finding(Verdict.UNKNOWN, reason) for target in applicable}
+                findings |= {target.name: Finding(Verdict.UNKNOWN, reason) for target in doubtful}
         seconds = time.monotonic() - began
         for target in self.targets:
             finding = findings.get(target.name)
@@ -407,6 +412,10 @@ class _Run:
 def interference_with(target: Target) -> str:
     """Return the failures on a target's links since the last call, except those that its brokers caused."""
     return target.interference if isinstance(target, Interfering) else ""
+
+
+def _is_ok(finding: Finding | None) -> bool:
+    return finding is not None and finding.verdict is Verdict.OK
 
 
 def attributed(finding: Finding, interference: str) -> Finding:

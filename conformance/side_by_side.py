@@ -6,9 +6,9 @@ Therefore only *ok* and *not applicable* are final. After any other result, the 
 alone, with the same scripts. A violation in this second check is shrunk and attributed as usual.
 
 - After a target has not responded, the remaining requirements are not checked here: they are checked alone, too.
-- A violation, or the end of a broker, that is not reproduced alone is checked several times. If none of these checks
-  reproduces it, the verdict is *unknown*: either kafkatrial's scripts disturb each other, or the broker fails only
-  under concurrent requests.
+- A violation, or the end of a broker, that is not reproduced alone is checked several times, unless one check takes
+  too long. If none of these checks reproduces it, the verdict is *unknown*: either kafkatrial's scripts disturb each
+  other, or the broker fails only under concurrent requests.
 """
 
 import threading

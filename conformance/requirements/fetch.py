@@ -205,10 +205,10 @@ REQUIREMENTS: Final = (
         id="fetch/session-returns-changed-partitions",
         level=Level.MUST,
         text="The first response of a fetch session has every requested partition. A later response has only the "
-        "partitions with records from their fetch offset on, and those with a changed high watermark. A request may "
-        "add, update and remove partitions. A request with another epoch than the next one is rejected with "
-        "INVALID_FETCH_SESSION_EPOCH, and changes nothing. Epoch -1 ends the session. A broker need not create "
-        "sessions.",
+        "partitions with records from their fetch offset on, and those with a changed high watermark or log start "
+        "offset. A request may add, update and remove partitions. A request with another epoch than the next one is "
+        "rejected with INVALID_FETCH_SESSION_EPOCH, and changes nothing. Epoch -1 ends the session. A broker need not "
+        "create sessions.",
         sources=(sources.KIP_227, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(

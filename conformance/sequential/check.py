@@ -333,5 +333,5 @@ class _Experiment:
             if run.goes_down:
                 return Finding(Verdict.VIOLATION, f"the broker went down, each time that the script ran: {error}")
             return Finding(Verdict.UNKNOWN, str(error))
-        except NotReady as error:
+        except (NotReady, UnsupportedApi) as error:
             return Finding(Verdict.UNKNOWN, str(error))

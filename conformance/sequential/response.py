@@ -164,7 +164,7 @@ def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "
             f"the response has {len(found) or 'no'} partition{'s' if found else ''}; one was requested"
         )
     topic, partition = found[0]
-    if not _is_topic(step, topic, symbols) or first_field(partition, INDEXES) != step.partition:
+    if not is_topic(step, topic, symbols) or first_field(partition, INDEXES) != step.partition:
         raise WrongPartitionsError("the response has another partition or topic than the requested one")
     return partition
 
@@ -174,7 +174,7 @@ INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 """The names that responses have for the name of a topic and for the index of a partition."""
 
 
-def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
+def is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
     """Whether an entry has the name or the id that a step requested. If the topic's id is unknown, any id is accepted.
 
     A step can request an empty name, if a broker has created a topic with this invalid name.

@@ -21,6 +21,7 @@ from conformance.sequential.response import (
     Symbols,
     WrongPartitionsError,
     error_of,
+    is_topic,
     malformed,
     only_partition,
     plain_fields,
@@ -108,6 +109,8 @@ def _session_fetch(step: SessionFetch, response: Any, symbols: Symbols) -> Respo
         symbols.saw_fetch_session(session_id, 1)
     elif step.epoch is None:
         symbols.saw_fetch_session(session_id, epoch + 1)
+    if not all(is_topic(step, topic, symbols) for topic in response.responses):
+        return {"malformed": "the response has another topic than the requested one"}
     partitions = [part for topic in response.responses for part in topic.partitions]
     try:
         returned = sorted(map(_in_session, partitions))

@@ -17,7 +17,7 @@ from conformance.sequential.connections import Connections, version_for
 from conformance.sequential.coordinators import coordinators_of_groups, find_coordinators
 from conformance.sequential.layout import build
 from conformance.sequential.merged_requests import MergedRequests, responses_to_each
-from conformance.sequential.response import Response
+from conformance.sequential.response import Response, error_of
 from conformance.sequential.responses import normalise
 from conformance.sequential.setting_values import names_of_settings, with_settings
 from conformance.sequential.steps import (
@@ -232,8 +232,8 @@ class Routing:
 
     def _find_coordinator(self, name: str, key_type: int) -> Any | None:
         """Send FindCoordinator for a group (key type 0) or transactional id (1); return None while there is none."""
-        found = find_coordinators(self._connections.client(), (self._symbols.real(name),), key_type)[0]
-        return None if found.error_code.name.upper() in _NOT_READY else found
+        found = find_coordinators(self._connections.client(), (self._symbols.real(name),), key_type)
+        return found[0] if found and error_of(found[0].error_code) not in _NOT_READY else None
 
     def _has_loaded_coordinator(self, group: str) -> bool:
         """Whether the group has a coordinator that has loaded it; if so, record the coordinator."""
@@ -256,7 +256,7 @@ class Routing:
         return normalise(probe, node.request(self.message(probe, node)), self._symbols).get("error")
 
     def coordinators(self, groups: Sequence[str]) -> Response:
-        """Find the coordinators of several groups with one request, and return whether each serves its group."""
+        """Find the coordinators of several groups, and return whether each serves its group."""
         found = find_coordinators(self._connections.client(), [*map(self._symbols.real, groups)])
         return coordinators_of_groups(found, groups, self._symbols, self._group_error)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from conformance.sequential import admin_responses, timeouts
 from conformance.sequential.connections import Connections, TargetDown
-from conformance.sequential.evaluations import Evaluations
+from conformance.sequential.evaluations import Evaluated, Evaluations
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
@@ -38,25 +38,18 @@ from conformance.sequential.steps import (
     DeleteTopic,
     DeleteTopicById,
     Eventually,
-    FindCoordinators,
     Kill,
-    ListConfigResources,
-    ListedGroups,
     ListOffsets,
     LongPoll,
     Merged,
     On,
     OnEveryBroker,
     Pipelined,
-    Placement,
     Produce,
     RawBytes,
-    Repeated,
     Restart,
     SessionFetch,
     Step,
-    UseDefaults,
-    UseSettings,
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
@@ -166,18 +159,9 @@ class ScriptRun:
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
-            case (
-                UseDefaults()
-                | UseSettings()
-                | ListConfigResources()
-                | Placement()
-                | Repeated()
-                | ListedGroups()
-                | FindCoordinators()
-            ):
-                return self._evaluations.evaluate(step, self._effect_timeout_s)
-            case _:
-                return self._send(step)
+        if isinstance(step, Evaluated):
+            return self._evaluations.evaluate(step, self._effect_timeout_s)
+        return self._send(step)
 
     def _send_to_broker(self, step: On) -> Response:
         """Send a request to one broker; repeat it while the coordinator on that broker is loading."""
@@ -188,21 +172,24 @@ class ScriptRun:
         with self._connections.fresh_client(
             self._routing.destination(step.step), self._symbols.real(step.client)
         ) as client:
+            sent_s = self._transport.monotonic()
             response = client.request(self._routing.message(step.step, client))
-            muted = self._muted(client, response.throttle_time)
+            muted = self._muted(client, response.throttle_time, sent_s)
         throttled = {"throttled": response.throttle_time > timedelta(0), "muted": muted}
         return {**normalise(step.step, response, self._symbols), **throttled}
 
-    def _muted(self, client: RawClient, throttle_time: timedelta) -> Comparison:
+    def _muted(self, client: RawClient, throttle_time: timedelta, sent_s: float) -> Comparison:
         """Compare the throttle time of a response with the time until the next response on the connection (KIP-219).
 
-        If no response arrives before the timeout, the connection has been muted for long enough.
+        The time is measured from the request on, because the throttle time begins before its response arrives. If no
+        response arrives before the timeout, the connection has been muted for long enough.
+
+        :param sent_s: time before the request was sent.
         """
-        began = self._transport.monotonic()
         with suppress(ResponseTimeout):
             if throttle_time > timedelta(0):
                 client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
-                waited = timedelta(seconds=self._transport.monotonic() - began)
+                waited = timedelta(seconds=self._transport.monotonic() - sent_s)
                 if waited < throttle_time / 2:
                     times = (f"{one // timedelta(milliseconds=1)} ms" for one in (throttle_time, waited))
                     return Comparison("too short", "{} of throttle time, next response after {}".format(*times))
@@ -226,14 +213,18 @@ class ScriptRun:
                 return self._pipeline(step)
             case SessionFetch():
                 return self._fetch_in_session(step)
-            case FindCoordinators():
-                return self._routing.coordinators(step.groups)
             case Merged():
-                responses = zip(step.steps, self._routing.request_merged(step.steps), strict=True)
-                return {"responses": tuple(self._await_effect(*each) for each in responses)}
+                return self._merge(step)
             case Produce(acks=0):
                 return self._produce_without_response(step)
         return self._await_effect(step, self._routing.request_when_ready(step))
+
+    def _merge(self, step: Merged) -> Response:
+        """Send merged requests. If a new topic cannot be used, the whole response has the reason."""
+        returned = zip(step.steps, self._routing.request_merged(step.steps), strict=True)
+        responses = tuple(self._await_effect(*each) for each in returned)
+        reasons = [response[NOT_READY] for response in responses if NOT_READY in response]
+        return {"responses": responses, **({NOT_READY: reasons[0]} if reasons else {})}
 
     def _await_effect(self, step: Step, response: Response) -> Response:
         """Wait for the leaders of a topic that the step has created, or for the end of one that it has deleted."""

@@ -93,6 +93,45 @@ def test_a_rare_violation_is_reproduced_by_a_later_check_alone(tmp_path):
     assert len({context.seed for context in checks.contexts}) == 1
 
 
+def test_a_violation_is_reproduced_beside_the_other_targets_that_are_ok(tmp_path):
+    """The responses of one target may show the violation of another one."""
+    targets = [FakeTarget(name) for name in ("rare:1", "fine:1", "bad:1")]
+    contexts = []
+
+    def check(context):
+        contexts.append(context)
+        is_rare = len(contexts) in {1, 3} and len(context.targets) > 1
+        found = {"rare:1": VIOLATION if is_rare else OK, "fine:1": OK, "bad:1": VIOLATION}
+        return {target.name: found[target.name] for target in context.targets}
+
+    rows = [shared(check, "area/rare"), shared(OK_EVERYWHERE, "area/good")]
+    found = {
+        each.target: each.verdict for each in judged(run(rows, tmp_path, targets)) if each.requirement == rows[0].id
+    }
+    assert found == {"rare:1": "violation", "fine:1": "ok", "bad:1": "violation"}
+    assert [[target.name for target in context.targets] for context in contexts[2:]] == [["rare:1", "fine:1"]]
+
+
+def test_an_error_while_a_violation_is_reproduced_leaves_the_findings_of_other_targets(tmp_path):
+    targets = [FakeTarget(name) for name in ("rare:1", "bad:1")]
+    for target in targets:
+        target.interference = ""
+    contexts = []
+
+    def check(context):
+        contexts.append(context)
+        if len(contexts) > 2:
+            targets[0].interference = "the links have failed"
+            raise TargetError("no response")
+        return {"rare:1": VIOLATION if len(contexts) == 1 else OK, "bad:1": VIOLATION}
+
+    rows = [shared(check, "area/rare"), shared(OK_EVERYWHERE, "area/good")]
+    found = {
+        each.target: each.verdict for each in judged(run(rows, tmp_path, targets)) if each.requirement == rows[0].id
+    }
+    assert found == {"rare:1": "unknown", "bad:1": "violation"}
+
+
 @pytest.mark.parametrize(
     "first", [Finding(Verdict.UNKNOWN, "no coordinator"), ValueError("a bug"), KeyboardInterrupt()]
 )

@@ -2,7 +2,8 @@
 
 - A request with epoch 0 creates a session, which has the requested partitions. Its response has all of them.
 - Each later request has the next epoch, and adds, updates and removes partitions. The response has only partitions with
-  records from their fetch offset on, and those whose high watermark has changed since the last response with them.
+  records from their fetch offset on, and those whose high watermark has changed since the last response with them. A
+  changed log start offset has the same effect, but no script changes it.
 - A request with epoch -1 ends the session. Its response has the partitions that it requests.
 """
 
@@ -26,10 +27,10 @@ def fetch(cluster: ModelCluster, step: SessionFetch) -> Expectation:
     if step.epoch not in {None, session.epoch}:
         return {"error": "INVALID_FETCH_SESSION_EPOCH"}
     session.epoch += 1
+    session.offsets |= dict(step.partitions)
     for index in step.forgotten:
         session.offsets.pop(index, None)
         session.returned.pop(index, None)
-    session.offsets |= dict(step.partitions)
     ends = {index: _log_end(cluster, step, index) for index in session.offsets}
     changed = [
         index for index, end in ends.items() if session.offsets[index] < end or session.returned.get(index) != end

@@ -42,7 +42,7 @@ from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
-from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api, with_errors
+from tests.conformance.tampering_proxy import TamperingProxy, altered, altered_responses, api, with_errors
 
 PRODUCE = Produce((Batch((Record(b"a"),)),))
 READ_BACK = sequential(
@@ -308,6 +308,23 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
         finding = check(READ_BACK, [proxy])[proxy.name]
     assert finding.verdict is Verdict.NOT_APPLICABLE
     assert "does not offer Fetch" in finding.reason
+
+
+def test_an_api_that_is_no_longer_offered_does_not_end_the_search_for_a_minimal_script(broker):
+    fetches = []
+
+    def loses_records_and_then_fetch(request, forward):
+        response = forward(request)
+        if api(request) == "Fetch":
+            fetches.append(request)
+            return altered(response, "responses.partitions", lambda part: loses_records(request, part))
+        if api(request) == "ApiVersions" and fetches:
+            return replace(response, api_keys=tuple(key for key in response.api_keys if key.api_key != 1))
+        return response
+
+    with TamperingProxy(broker, loses_records_and_then_fetch) as proxy:
+        finding = check(READ_BACK, [proxy], revive=lambda _: True)[proxy.name]
+    assert (finding.verdict, finding.flaky) == (Verdict.VIOLATION, True)
 
 
 # --- several targets

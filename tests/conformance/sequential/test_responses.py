@@ -54,10 +54,11 @@ from conformance.sequential.steps import (
     Operation,
     Produce,
     Record,
+    SessionFetch,
     SyncGroup,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.messages import known_versions, request_schema
+from fixtures.clients.messages import ApiKey, known_versions, request_schema
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches, encode_batch
 from fixtures.clients.topic_ids import topic_id_text
@@ -501,6 +502,16 @@ def test_a_response_for_another_partition_or_topic_is_malformed(step):
         for requested in (replace(step, partition=1), replace(step, topic="trial-other")):
             found = normalise(requested, response(step, version), symbols)
             assert found.keys() == {"malformed"}, (version, requested)
+
+
+@pytest.mark.parametrize(("topic", "is_malformed"), [("trial", False), ("trial-other", True)])
+def test_a_response_in_a_fetch_session_about_another_topic_is_malformed(topic, is_malformed):
+    symbols = ScriptSymbols(UNIQUE)
+    symbols.saw_topic_id("trial", TOPIC_ID)
+    symbols.saw_topic_id("trial-other", uuid.UUID(int=78))
+    for version in known_versions(ApiKey.FETCH):
+        found = normalise(SessionFetch(topic=topic), response(Fetch(), version, error_code=ErrorCode.none), symbols)
+        assert ("malformed" in found) is is_malformed, version
 
 
 def test_the_name_of_a_topic_may_be_empty():

@@ -1,7 +1,9 @@
 """Steps that contain another step: they send its request to a given broker, wait for its effect, or repeat it."""
 
+import datetime as dt
 import itertools
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,11 +12,13 @@ from kio.schema.errors import ErrorCode
 from conformance.sequential import timeouts
 from conformance.sequential.judging import kind_of
 from conformance.sequential.response import NOT_READY
+from conformance.sequential.routing import NotReady
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AfterCleanup,
     AlterReassignment,
     ApiKey,
+    AsClient,
     AwaitTopic,
     Batch,
     CreateTopic,
@@ -26,6 +30,8 @@ from conformance.sequential.steps import (
     IncrementalAlterConfigs,
     ListOffsets,
     LongPoll,
+    Merged,
+    OffsetFetch,
     On,
     Operation,
     Produce,
@@ -76,6 +82,40 @@ def test_the_reason_why_a_new_topic_cannot_be_used_is_returned(broker, monkeypat
     with TamperingProxy(broker, tamper) as proxy:
         (response,) = run(proxy, CreateTopic(partitions=2))
     assert re.fullmatch(f"{reason} for 0.1 s", response[NOT_READY])
+
+
+def test_the_reason_is_also_that_of_merged_requests(broker, monkeypatch):
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
+    with TamperingProxy(broker, metadata_with(lambda partitions: partitions[:1])) as proxy:
+        (response,) = run(proxy, Merged((CreateTopic(), CreateTopic("trial-two", partitions=2))))
+    assert re.fullmatch(r"Metadata of broker \d+ listed 1 of 2 partitions for 0.1 s", response[NOT_READY])
+    assert [each["error"] for each in response["responses"]] == ["NONE", "NONE"]
+
+
+def test_a_response_without_a_coordinator_is_awaited(broker, monkeypatch):
+    def without_coordinators(request, forward):
+        response = forward(request)
+        return replace(response, coordinators=()) if api(request) == "FindCoordinator" else response
+
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
+    with (
+        TamperingProxy(broker, without_coordinators) as proxy,
+        pytest.raises(NotReady, match="no coordinator of a group"),
+    ):
+        run(proxy, OffsetFetch())
+
+
+def test_a_throttle_time_begins_before_its_response_arrives(broker):
+    def throttles_and_responds_late(request, forward):
+        response = forward(request)
+        if api(request) != "ListOffsets":
+            return response
+        time.sleep(0.1)
+        return replace(response, throttle_time=dt.timedelta(milliseconds=150))
+
+    with TamperingProxy(broker, throttles_and_responds_late) as proxy:
+        responses = run(proxy, CreateTopic(), AsClient("trial-other", ListOffsets()))
+    assert responses[-1]["muted"] == "for the throttle time"
 
 
 class Late:
