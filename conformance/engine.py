@@ -267,9 +267,10 @@ class _Run:
         if applicable:
             try:
                 findings = yield from self._run_check(requirement, applicable)
+                deadline = time.monotonic() + _REPETITION_S
                 for _ in range(_REPETITIONS_MAX):
                     doubtful = [target for target in applicable if self._is_doubtful(requirement, target, findings)]
-                    if not doubtful or time.monotonic() - began > _REPETITION_S:
+                    if not doubtful or time.monotonic() > deadline:
                         break
                     # all that are ok, because the responses of one target may be compared with those of another
                     peers = [target for target in applicable if _is_ok(findings.get(target.name))]

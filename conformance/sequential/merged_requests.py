@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+from kio.schema.errors import ErrorCode
+
 from conformance.sequential.layout import topic_id
-from conformance.sequential.response import INDEXES, TOPIC_NAMES, Response, Symbols, first_field, malformed
+from conformance.sequential.response import INDEXES, TOPIC_NAMES, Response, Symbols, error_of, first_field, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import Step
 
@@ -80,7 +82,9 @@ def responses_to_each(steps: Sequence[Step], response: Any, symbols: Symbols) ->
     """
     count = _count_leaves(response)
     if count != len(steps):
-        text = f"the response is about {count} partitions, topics or groups; {len(steps)} were requested"
+        error = error_of(getattr(response, "error_code", ErrorCode.none))
+        named = "" if error == "NONE" else f", and has the error {error}"
+        text = f"the response is about {count} partitions, topics or groups{named}; {len(steps)} were requested"
         return (malformed(ValueError(text)),) * len(steps)
     return tuple(normalise(step, _part_for(step, response, symbols), symbols) for step in steps)
 
