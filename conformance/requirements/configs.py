@@ -102,13 +102,16 @@ REQUIREMENTS: Final = (
         id="configs/changes-leave-the-rest",
         level=Level.MUST,
         text="IncrementalAlterConfigs sets and deletes the named settings and leaves all others; a deleted setting is "
-        "inherited again.",
+        "inherited again. A topic that is created again has none of the settings of the deleted topic.",
         sources=(sources.KIP_339,),
         check=sequential(
             script(
                 CreateTopic(),
                 many(_unique(_ONE_BY_ONE).map(lambda change: (change, _SHOWN)), at_most=4),
                 IncrementalAlterConfigs((("max.message.bytes", Operation.SET, "6000"),)),
+                _SHOWN,
+                DeleteTopic(),
+                CreateTopic(configs=()),
                 _SHOWN,
             ),
             _ALTERED | _DESCRIBED,

@@ -193,6 +193,7 @@ REQUIREMENTS: Final = (
                 produces(),
                 Fetch(),
                 ListOffsets(0),
+                ListOffsets(EARLIEST),
                 ListOffsets(),
             ),
             judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),

@@ -294,7 +294,33 @@ def _with_synonyms(request: Any, forward: Any) -> Any:
     return forward(replace(request, include_synonyms=True) if api(request) == "DescribeConfigs" else request)
 
 
+def _settings_kept() -> Tampering:
+    """Return a tampering that creates a topic without settings with those of the last topic of the same name."""
+    last: dict[str, Any] = {}
+
+    def with_settings(topic: Any) -> Any:
+        if topic.configs:
+            last[topic.name] = topic.configs
+        return replace(topic, configs=last.get(topic.name, ()))
+
+    return altered_requests("CreateTopics", lambda request: altered(request, "topics", with_settings))
+
+
+def _earliest_in_the_newest_epoch(request: Any, forward: Any) -> Any:
+    """Return the earliest offset with the leader epoch of the latest one."""
+    response = forward(request)
+    if api(request) != "ListOffsets" or {part.timestamp for each in request.topics for part in each.partitions} != {-2}:
+        return response
+    latest = forward(altered(request, "topics.partitions.timestamp", lambda _: -1))
+    epoch = latest.topics[0].partitions[0].leader_epoch
+    return altered(response, "topics.partitions", lambda part: replace(part, leader_epoch=epoch))
+
+
 LIES = {
+    "settings of a deleted topic": Lie("configs/changes-leave-the-rest", _settings_kept(), "DescribeConfigs: "),
+    "epoch of the earliest offset": Lie(
+        "epochs/records-keep-their-epoch", _earliest_in_the_newest_epoch, "ListOffsets: leader_epoch was "
+    ),
     "records of another partition": Lie(
         "fetch/log-is-read-in-append-order",
         of_several("Fetch", _exchanged("records")),

@@ -94,6 +94,9 @@ def _found(partition: Partition, timestamp: int) -> Expectation:
         case _ if timestamp == LATEST:
             epoch = partition.leader_epoch
             return {"timestamp": _NONE, "offset": partition.log_end_offset, "leader_epoch": epoch}
+        case _ if timestamp == EARLIEST and partition.log_start_offset < partition.log_end_offset:
+            epoch = partition.epoch_at(partition.log_start_offset)
+            return {"timestamp": _NONE, "offset": partition.log_start_offset, "leader_epoch": epoch}
         case _ if timestamp in {EARLIEST, EARLIEST_LOCAL}:
             return {"timestamp": _NONE, "offset": partition.log_start_offset}
         case _ if timestamp == LATEST_TIERED:

@@ -138,7 +138,8 @@ def _find(request: Request, partition: Partition, requested: Any, found: Timesta
                 return _error(request, requested, _not_available(request))
             return _found(request, requested, _NONE, end_offset, partition.leader_epoch)
         case -2 | -4:
-            return _found(request, requested, _NONE, partition.log_start_offset, partition.leader_epoch)
+            start_offset = partition.log_start_offset
+            return _found(request, requested, _NONE, start_offset, partition.log.epochs.epoch_for_offset(start_offset))
         case -5 | -6:
             return _error(request, requested, ErrorCode.none)
     if found is not None and found.offset < end_offset:
