@@ -16,6 +16,7 @@ from conformance.sequential.steps import (
     SEQUENCES,
     Batch,
     CreateTopic,
+    DeleteTopic,
     DescribeProducers,
     Fetch,
     InitProducerId,
@@ -46,7 +47,8 @@ REQUIREMENTS: Final = (
         id="idempotence/duplicate-is-acknowledged-once",
         level=Level.MUST,
         text="A batch that repeats one of the producer's last five batches in the partition (same producer id, epoch "
-        "and sequence numbers) returns NONE with the base offset of the original batch, and is not appended again.",
+        "and sequence numbers) returns NONE with the base offset of the original batch, and is not appended again. "
+        "A topic that is created again has no batches to repeat.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -56,6 +58,10 @@ REQUIREMENTS: Final = (
                 Fetch(),
                 CreateTopic("trial-five"),
                 *(_numbered(sequence) for sequence in (*range(7), *range(2, 7))),
+                Fetch(topic="trial-five"),
+                DeleteTopic("trial-five"),
+                CreateTopic("trial-five"),
+                _numbered(0),
                 Fetch(topic="trial-five"),
             ),
             _JUDGED,

@@ -17,6 +17,7 @@ from conformance.sequential.steps import (
     Kill,
     ListOffsets,
     ListReassignments,
+    Merged,
     On,
     Produce,
     Restart,
@@ -59,13 +60,26 @@ REQUIREMENTS: Final = (
         id="reassignment/replicas-are-moved",
         level=Level.MUST,
         text="A reassignment ends with exactly the requested replicas, in their order and all in sync, in every "
-        "broker's metadata, and is no longer listed; a leader that is not among them is replaced by the first.",
+        "broker's metadata, and is no longer listed; a leader that is not among them is replaced by the first. One "
+        "request can reassign several partitions.",
         sources=(sources.KIP_455,),
         check=sequential(
             script(
-                placed(1, 2), produces(), many(_REPLICA_LISTS.map(_moved), at_most=3), *_moved((3,)), *_moved((1, 2))
+                placed(1, 2),
+                produces(),
+                many(_REPLICA_LISTS.map(_moved), at_most=3),
+                *_moved((3,)),
+                *_moved((1, 2)),
+                placed(1, 2, topic="trial-two", partitions=2),
+                Merged(
+                    (
+                        AlterReassignment((2, 3), topic="trial-two"),
+                        AlterReassignment((3, 1), topic="trial-two", partition=1),
+                    )
+                ),
+                AwaitTopic("trial-two"),
             ),
-            _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments),
+            _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments) | judges("responses", of=Merged),
             cost=7,
         ),
         needs=_REPLICATION,

@@ -316,7 +316,55 @@ def _earliest_in_the_newest_epoch(request: Any, forward: Any) -> Any:
     return altered(response, "topics.partitions", lambda part: replace(part, leader_epoch=epoch))
 
 
+def _reassigned_alone(request: Any, forward: Any) -> Any:
+    """Forward only the first of several partitions of a topic to reassign, and return its result for each of them."""
+    if api(request) != "AlterPartitionReassignments" or len(request.topics[0].partitions) < 2:
+        return forward(request)
+    response = forward(altered(request, "topics", lambda each: replace(each, partitions=each.partitions[:1])))
+    indexes = [each.partition_index for each in request.topics[0].partitions]
+    (first,) = response.responses[0].partitions
+    results = tuple(replace(first, partition_index=index) for index in indexes)
+    return altered(response, "responses", lambda each: replace(each, partitions=results))
+
+
+def _duplicates_of_deleted_topics() -> Tampering:
+    """Return a tampering that acknowledges a batch of a deleted topic as a duplicate in the topic created again."""
+    produced: dict[Any, Any] = {}
+    deleted: set[str] = set()
+    names: dict[Any, Any] = {}
+
+    def tamper(request: Any, forward: Any) -> Any:
+        if api(request) == "DeleteTopics":
+            deleted.update(str(each.name) for each in getattr(request, "topics", ()))
+            deleted.update(map(str, getattr(request, "topic_names", ())))
+        if api(request) in {"Metadata", "CreateTopics"}:
+            response = forward(request)
+            names.update({each.topic_id: each.name for each in response.topics if hasattr(each, "topic_id")})
+            return response
+        if api(request) != "Produce" or request.acks == 0:
+            return forward(request)
+        topic = request.topic_data[0]
+        name = str(topic.name if hasattr(topic, "name") else names[topic.topic_id])
+        batch = name, topic.partition_data[0].records
+        if name in deleted and batch in produced:
+            return _renamed(produced[batch], topic)
+        produced[batch] = forward(request)
+        return produced[batch]
+
+    return tamper
+
+
+def _renamed(response: Any, topic: Any) -> Any:
+    """Return a Produce response for the topic with this name or id."""
+    field = "topic_id" if hasattr(topic, "topic_id") else "name"
+    return altered(response, "responses", lambda each: replace(each, **{field: getattr(topic, field)}))
+
+
 LIES = {
+    "later partition of a reassignment": Lie("reassignment/replicas-are-moved", _reassigned_alone, "AwaitTopic: "),
+    "duplicate of a deleted topic": Lie(
+        "idempotence/duplicate-is-acknowledged-once", _duplicates_of_deleted_topics(), "Fetch: records was "
+    ),
     "settings of a deleted topic": Lie("configs/changes-leave-the-rest", _settings_kept(), "DescribeConfigs: "),
     "epoch of the earliest offset": Lie(
         "epochs/records-keep-their-epoch", _earliest_in_the_newest_epoch, "ListOffsets: leader_epoch was "
