@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
 from conformance.requirements.topic_fields import one_partition, partition_indexes
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
@@ -202,7 +202,7 @@ def _requirement(row: _Row) -> Requirement:
     request = RawRequest(row.api, row.request, (), distinct=True)
     brokers = " and from each broker" if row.of_cluster else ""
     return Requirement(
-        id=f"consistency/{row.api.name.lower().replace('_', '-')}",
+        id=requirement_of("consistency", row.api),
         level=Level.MUST,
         text=f"While nothing changes, {api_name(row.api)} returns the same in each version that ApiVersions lists"
         f"{brokers}, however often it is repeated. Times, addresses of brokers, and groups of other clients are not "

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     ApiKey,
@@ -296,7 +296,7 @@ def _requirement(row: _Row) -> Requirement:
     for step, names in row.judged.items():
         judged |= judges(*names.split(), of=step)
     return Requirement(
-        id=f"merged/{row.api.name.lower().replace('_', '-')}",
+        id=requirement_of("merged", row.api),
         level=Level.MUST,
         text=f"A response to {api_name(row.api)} for {row.several} has one result for each of them. This result is the "
         "same as if the request named nothing else, even if other results have an error.",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from conformance.check_context import Check
+from fixtures.clients.messages import ApiKey
 from fixtures.targets.target import Capability
 
 KRAFT: Final = "3.3.0"
@@ -23,6 +24,11 @@ class Level(StrEnum):
     MUST = "MUST"
     SHOULD = "SHOULD"
     MAY = "MAY"
+
+
+def requirement_of(area: str, api: ApiKey) -> str:
+    """Return the id of the requirement of an area that has one for each API, such as `versions/list-offsets`."""
+    return f"{area}/{api.name.lower().replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True)

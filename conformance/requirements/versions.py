@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
 from conformance.requirements.topic_fields import Fields, one_partition, partition_indexes
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
@@ -378,7 +378,7 @@ def _requirement(row: _Row) -> Requirement:
     # Otherwise, other requests determine whether a list such as that of all groups has an element.
     elements = ("has_elements",) if row.has_elements else ()
     return Requirement(
-        id=f"versions/{row.api.name.lower().replace('_', '-')}",
+        id=requirement_of("versions", row.api),
         level=Level.MUST,
         text=f"In every version that ApiVersions lists, {name} returns a well-formed response for what was requested, "
         f"{outcome}.{variants} Tagged fields that the broker does not know are ignored. No field of the response has "

@@ -1,11 +1,13 @@
 """Connections to the brokers of one target, and API versions that both sides support."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import psutil
 
 from conformance.liveness import responds
 from fixtures.clients import requests
+from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.requests import CLIENT_ID
@@ -99,6 +101,11 @@ class Connections:
         """Return a new connection, to be closed by the caller."""
         node = self.node(node_id)
         return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
+
+    def described(self, names: tuple[str, ...], node_id: int | None = None) -> Mapping[str, str | None]:
+        """Return the settings that a node (see `node`) describes, by name; empty if it describes none."""
+        node = self.node(node_id)
+        return broker_settings(self.client(node.id), node.id, names)
 
     @property
     def last_request_bytes(self) -> int:

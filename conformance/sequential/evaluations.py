@@ -33,7 +33,7 @@ from conformance.sequential.steps import (
     UseSettings,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import broker_settings, log_directories, topic_settings
+from fixtures.clients.broker_defaults import log_directories, topic_settings
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient, UnsupportedApi
 
@@ -93,7 +93,7 @@ class Evaluations:
         leader = self._connections.node(self._routing.destination(ListOffsets(topic=step.topic)))
         names = described_defaults.TOPIC_DEFAULTS + described_defaults.NUMBERS
         client = self._connections.client(leader.id)
-        described = broker_settings(client, leader.id, names)
+        described = self._connections.described(names, leader.id)
         if not described:
             raise UnsupportedApi("the broker does not describe its settings")
         bounds = topic_settings(client, self._symbols.real(step.topic), described_defaults.TOPIC_BOUNDS)
@@ -111,7 +111,7 @@ class Evaluations:
         controller = self._connections.node(self._connections.controller)
         nodes = (controller, *(node for node in self._connections.nodes if node != controller))
         clients = {node: self._connections.client(node.id) for node in nodes}
-        described = {node: broker_settings(clients[node], node.id, described_settings.NAMES) for node in nodes}
+        described = {node: self._connections.described(described_settings.NAMES, node.id) for node in nodes}
         if not any(described.values()):
             raise UnsupportedApi("the brokers do not describe their settings")
         created = self._send(CreateTopic(step.topic))

@@ -31,7 +31,6 @@ from conformance.sequential.steps import (
     Step,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey, api_name, request_schema
 from fixtures.clients.outcomes import NOT_CONTROLLER
 from fixtures.clients.raw import RawClient, RawClientError, UnsupportedApi
@@ -176,8 +175,7 @@ class Routing:
         names = tuple(names_of_settings(step.fields))
         if not names:
             return step
-        node = self._connections.node(self.destination(step))
-        return with_settings(step, broker_settings(self._connections.client(node.id), node.id, names))
+        return with_settings(step, self._connections.described(names, self.destination(step)))
 
     def destination(self, step: Step) -> int | None:
         """Return the id of the broker to which a client sends a request; None for the first one."""
@@ -218,8 +216,7 @@ class Routing:
         enabled = {feature.name for feature in finalized if feature.max_version_level > 0}
         if _REQUIRED_FEATURES[key] not in enabled:
             raise UnsupportedApi(f"the broker has not enabled {_REQUIRED_FEATURES[key]} for {api_name(key)}")
-        node = self._connections.nodes[0].id
-        protocols = broker_settings(client, node, (_PROTOCOLS,)).get(_PROTOCOLS)
+        protocols = self._connections.described((_PROTOCOLS,)).get(_PROTOCOLS)
         if protocols is not None and "consumer" not in protocols.split(","):
             raise UnsupportedApi(f"the broker does not serve {api_name(key)}: {_PROTOCOLS} is {protocols}")
 

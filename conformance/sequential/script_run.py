@@ -53,7 +53,6 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import broker_settings
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -132,8 +131,7 @@ class ScriptRun:
         """Raise `UnsupportedApi` if a request was larger than the limit above which a broker closes the connection."""
         if size <= _REQUEST_BYTES:
             return
-        node = self._connections.nodes[0].id
-        limit = broker_settings(self._connections.client(), node, (_REQUEST_MAX,)).get(_REQUEST_MAX) or ""
+        limit = self._connections.described((_REQUEST_MAX,)).get(_REQUEST_MAX) or ""
         if limit.isdecimal() and size > int(limit):
             raise UnsupportedApi(f"{_REQUEST_MAX} is {limit}, and a script sends a request of {size} bytes")
 

@@ -129,8 +129,7 @@ class Session:
         Also determine the time from which on the broker checks its logs for retention.
         """
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
-            node = self._connections.nodes[0].id
-            settings = broker_settings(self._connections.client(), node, (name, _FIRST_CHECK, _CLEANER))
+            settings = self._connections.described((name, _FIRST_CHECK, _CLEANER))
             found, described_ms = settings.get(name), settings.get(_FIRST_CHECK) or ""
             first_check_ms = int(described_ms) if described_ms.isdecimal() else timeouts.FIRST_CHECK_MS
             self._checks_logs_from_s = self._opened_s + first_check_ms / 1000

@@ -16,6 +16,7 @@ from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
 from conformance.requirements import consistency, merged, versions
+from conformance.requirements.requirement import requirement_of
 from fixtures.clients.messages import ApiKey, api_name, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from reference_broker.core.apis import BROKER_APIS
@@ -557,14 +558,6 @@ _VARIED: dict[ApiKey, tuple[str, Callable[[Any], Any]]] = {
 """For each API of the reference broker that only reads: the path to a value, and a function that changes the value."""
 
 
-def _of_consistency(key: ApiKey) -> str:
-    return f"consistency/{key.name.lower().replace('_', '-')}"
-
-
-def _of_merged(key: ApiKey) -> str:
-    return f"merged/{key.name.lower().replace('_', '-')}"
-
-
 _OF_MEMBERS = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
@@ -586,17 +579,17 @@ _MEMBER_APIS = (
 )
 
 _VERSION_IDS = {requirement.id for requirement in versions.REQUIREMENTS}
-_OF_VERSIONS = {id_: key for key in ApiKey if (id_ := f"versions/{key.name.lower().replace('_', '-')}") in _VERSION_IDS}
+_OF_VERSIONS = {id_: key for key in ApiKey if (id_ := requirement_of("versions", key)) in _VERSION_IDS}
 """Ids of the requirements `versions/…`, each with its API."""
 _CONSISTENCY_IDS = {requirement.id for requirement in consistency.REQUIREMENTS}
 _MERGED_IDS = {requirement.id for requirement in merged.REQUIREMENTS}
-_MERGED = [key for key in ApiKey if _of_merged(key) in _MERGED_IDS]
-_READ_ONLY = [key for key in ApiKey if _of_consistency(key) in _CONSISTENCY_IDS]
+_MERGED = [key for key in ApiKey if requirement_of("merged", key) in _MERGED_IDS]
+_READ_ONLY = [key for key in ApiKey if requirement_of("consistency", key) in _CONSISTENCY_IDS]
 
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
-    **{_of_consistency(key): key for key in _READ_ONLY if key not in BROKER_APIS},
-    **{_of_merged(key): key for key in _MERGED if key not in BROKER_APIS},
+    **{requirement_of("consistency", key): key for key in _READ_ONLY if key not in BROKER_APIS},
+    **{requirement_of("merged", key): key for key in _MERGED if key not in BROKER_APIS},
     "fetch/session-returns-changed-partitions": "fetch sessions",
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
@@ -661,12 +654,12 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
     **{
-        _of_consistency(key): Planted(every_nth_response(2, api_name(key), *_VARIED[key]))
+        requirement_of("consistency", key): Planted(every_nth_response(2, api_name(key), *_VARIED[key]))
         for key in _READ_ONLY
         if key in BROKER_APIS
     },
     **{
-        _of_merged(key): Planted(of_several(api_name(key), lambda elements: elements[:1]))
+        requirement_of("merged", key): Planted(of_several(api_name(key), lambda elements: elements[:1]))
         for key in _MERGED
         if key in BROKER_APIS
     },
