@@ -6,12 +6,12 @@ advertise the API is not judged.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
-from conformance.requirements.topic_fields import one_partition, partition_indexes
+from conformance.requirements.topic_fields import TOPICS, every_index, every_partition
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -31,7 +31,7 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import script
+from conformance.sequential.strategies import placed, script
 from fixtures.clients.messages import api_name
 from fixtures.targets.target import Capability
 
@@ -42,6 +42,7 @@ class _Row:
 
     :ivar of_cluster: whether each broker returns the same.
     :ivar varying: fields that may change although nothing else does.
+    :ivar rising: fields that may increase although nothing else changes.
     :ivar before: steps before the request.
     :ivar after: steps that undo those effects of `before` that the deletion of the script's topics does not undo.
     """
@@ -50,19 +51,27 @@ class _Row:
     request: Mapping[str, Any]
     of_cluster: bool = False
     varying: tuple[str, ...] = ()
+    rising: tuple[str, ...] = ()
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
 
 
-_REPLICATED: Final = (
-    CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete")), replication_factor=-1),
+_CONFIGS: Final = (("retention.ms", "-1"), ("cleanup.policy", "delete"))
+_PARTITIONS: Final = tuple((name, index) for name, count in TOPICS for index in range(count))
+_REPLICATED: Final = tuple(
+    CreateTopic(name, partitions=count, configs=_CONFIGS, replication_factor=-1) for name, count in TOPICS
 )
-_CREATED: Final = (CreateTopic(configs=(("retention.ms", "-1"), ("cleanup.policy", "delete"))),)
+_CREATED: Final = (CreateTopic(configs=_CONFIGS), CreateTopic("trial-two", configs=(("retention.ms", "86400000"),)))
 _PRODUCED: Final = (
-    *_CREATED,
+    *(replace(placed(1, topic=name, partitions=count), configs=_CONFIGS) for name, count in TOPICS),
     InitProducerId(),
     Produce((Batch((Record(b"a"), Record(b"b")), producer=0),)),
     Produce((Batch((Record(b"c"),), producer=0, sequence=2),)),
+    *(
+        Produce((Batch((Record(b"d"),) * place, producer=0),), topic=name, partition=index)
+        for place, (name, index) in enumerate(_PARTITIONS)
+        if place
+    ),
 )
 _STABLE_GROUP: Final = (*_CREATED, OffsetCommit(5), JoinGroup(), JoinGroup(0), SyncGroup(0))
 _CLIENT: Final = "trial-client"
@@ -78,7 +87,7 @@ _ROWS: Final = (
             "replica_id": -1,
             "min_bytes": 0,
             "isolation_level": 1,
-            "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
+            "topics": every_partition(fetch_offset=0, partition_max_bytes=1 << 20),
             "forgotten_topics_data": (),
         },
         varying=("records",),
@@ -86,18 +95,18 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
-        {"replica_id": -1, "isolation_level": 0, "topics": one_partition(timestamp=-1)},
+        {"replica_id": -1, "isolation_level": 0, "topics": every_partition(timestamp=-1)},
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        {"replica_id": -1, "topics": one_partition(leader_epoch=0)},
+        {"replica_id": -1, "topics": every_partition(leader_epoch=0)},
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.METADATA,
         {
-            "topics": ({"name": "trial", "topic_id": None},),
+            "topics": tuple({"name": name, "topic_id": None} for name, _ in TOPICS),
             "allow_auto_topic_creation": False,
             "include_cluster_authorized_operations": False,
             "include_topic_authorized_operations": True,
@@ -108,7 +117,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        {"topics": ({"name": "trial"},), "cursor": None},
+        {"topics": tuple({"name": name} for name, _ in TOPICS), "cursor": None},
         of_cluster=True,
         before=_REPLICATED,
     ),
@@ -122,8 +131,8 @@ _ROWS: Final = (
         ApiKey.DESCRIBE_QUORUM,
         {"topics": ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)},
         of_cluster=True,
+        rising=("high_watermark",),
         varying=(
-            "high_watermark",
             "log_end_offset",
             "last_fetch_timestamp",
             "last_caught_up_timestamp",
@@ -140,22 +149,29 @@ _ROWS: Final = (
     _Row(
         ApiKey.API_VERSIONS,
         {"client_software_name": "kafkatrial", "client_software_version": "1"},
-        varying=("finalized_features_epoch", "supported_features"),
+        varying=("supported_features",),
+        rising=("finalized_features_epoch",),
     ),
     _Row(
         ApiKey.OFFSET_FETCH,
         {
             "group_id": "trial",
-            "topics": partition_indexes(field="partition_indexes"),
-            "groups": ({"group_id": "trial", "topics": partition_indexes(field="partition_indexes")},),
+            "topics": every_index(field="partition_indexes"),
+            "groups": ({"group_id": "trial", "topics": every_index(field="partition_indexes")},),
         },
-        before=(*_CREATED, OffsetCommit(5, metadata="m")),
+        before=(
+            *(CreateTopic(name, partitions=count) for name, count in TOPICS),
+            *(
+                OffsetCommit(5 + place, topic=name, partition=index, metadata="m" * place)
+                for place, (name, index) in enumerate(_PARTITIONS)
+            ),
+        ),
     ),
     _Row(
         ApiKey.DESCRIBE_CONFIGS,
         {
             "resources": (
-                {"resource_type": 2, "resource_name": "trial", "configuration_keys": None},
+                *({"resource_type": 2, "resource_name": name, "configuration_keys": None} for name, _ in TOPICS),
                 {"resource_type": 4, "resource_name": Broker(1), "configuration_keys": None},
             ),
             "include_synonyms": True,
@@ -165,13 +181,13 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.DESCRIBE_LOG_DIRS,
-        {"topics": partition_indexes()},
+        {"topics": every_index()},
         varying=("total_bytes", "usable_bytes"),
         before=_PRODUCED,
     ),
     _Row(
         ApiKey.DESCRIBE_PRODUCERS,
-        {"topics": partition_indexes(field="partition_indexes")},
+        {"topics": every_index(field="partition_indexes")},
         before=_PRODUCED,
     ),
     _Row(
@@ -201,16 +217,17 @@ _ROWS: Final = (
 def _requirement(row: _Row) -> Requirement:
     request = RawRequest(row.api, row.request, (), distinct=True)
     brokers = " and from each broker" if row.of_cluster else ""
+    rising = "".join(f" On each broker, {name} does not decrease." for name in row.rising)
     return Requirement(
         id=requirement_of("consistency", row.api),
         level=Level.MUST,
         text=f"While nothing changes, {api_name(row.api)} returns the same in each version that ApiVersions lists"
-        f"{brokers}, however often it is repeated. Times, addresses of brokers, and groups of other clients are not "
-        "compared.",
+        f"{brokers}, however often it is repeated.{rising} Times, addresses of brokers and groups of other clients are "
+        "not compared.",
         sources=(sources.PROTOCOL, sources.KIP_35),
         check=sequential(
-            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying)), *row.after),
-            judges("errors", "differing", of=Repeated),
+            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying, row.rising)), *row.after),
+            judges("errors", "differing", "decreased", of=Repeated),
             cost=3,
         ),
         needs=frozenset({Capability.TOPIC_ADMIN} if row.before else ()),

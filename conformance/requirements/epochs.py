@@ -33,9 +33,9 @@ _REPLICATION: Final = _TOPICS | {Capability.REPLICATION}
 _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 
 
-def _led_by(*order: int) -> tuple[Step, ...]:
+def _led_by(*order: int, partition: int = 0) -> tuple[Step, ...]:
     """Return the steps that reorder the replicas and elect the first, which begins a new epoch."""
-    return AlterReassignment(order), ElectLeaders(), AwaitTopic()
+    return AlterReassignment(order, partition=partition), ElectLeaders(partition=partition), AwaitTopic()
 
 
 def _with_epoch(epoch: int) -> tuple[Step, ...]:
@@ -207,14 +207,18 @@ REQUIREMENTS: Final = (
         id="epochs/every-leader-has-a-new-epoch",
         level=Level.MUST,
         text="Each change of leader increases the partition's leader epoch, in every broker's metadata; without a "
-        "change of leader the epoch stays the same.",
+        "change of its leader a partition's epoch stays the same.",
         sources=(sources.KIP_320, sources.KIP_101),
         check=sequential(
             script(
-                placed(1, 2),
+                placed(1, 2, partitions=3),
                 AwaitTopic(),
-                many(st.sampled_from([_led_by(2, 1), _led_by(1, 2)]), at_most=3),
+                many(
+                    st.sampled_from([_led_by(*order, partition=n) for order in ((2, 1), (1, 2)) for n in range(3)]),
+                    at_most=3,
+                ),
                 *_TWO_EPOCHS_MORE,
+                *_led_by(2, 1, partition=2),
             ),
             judges("leader_epochs", "all_agree", of=AwaitTopic),
             cost=7,

@@ -1,20 +1,26 @@
 """Requirements of requests for several partitions, topics or groups.
 
 A response has one result for each of them, the same as that of a request for it alone, whatever the errors of the
-others. Where the version of the target has only one group or topic in a request, several requests are sent.
+others. Where the version of the target has only one group or topic in a request, several requests are sent. Requests
+that change something are sent in each version, or in one that is drawn; `consistency` compares the versions of those
+that only read.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.requests import api_key
 from conformance.sequential.steps import (
+    AlterReassignment,
     ApiKey,
+    AwaitTopic,
     Batch,
     CreatePartitions,
     CreateTopic,
@@ -24,7 +30,9 @@ from conformance.sequential.steps import (
     DescribeConfigs,
     DescribeGroup,
     DescribeProducers,
+    ElectLeaders,
     Eventually,
+    Fetch,
     FindCoordinators,
     IncrementalAlterConfigs,
     InitProducerId,
@@ -41,8 +49,8 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import SEVERAL_PARTITIONS, many, script
-from fixtures.clients.messages import api_name
+from conformance.sequential.strategies import SEVERAL_PARTITIONS, many, placed, script
+from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.requests import LAST_GROUP_VERSION_BY_NAME as _BY_NAME
 from fixtures.targets.target import Capability
 
@@ -61,6 +69,7 @@ class _Row:
     sources: tuple[Any, ...]
     parts: tuple[Any, ...]
     judged: Mapping[type[Step], str]
+    nodes_min: int = 1
 
 
 _NO_PARTITION: Final = 1000
@@ -109,11 +118,76 @@ _SETTINGS: Final = ("max.message.bytes", "retention.ms", "segment.ms")
 _SETTING_NAMES: Final = st.sampled_from(_SETTINGS)
 
 
+def _in_version(version: int, *steps: Step) -> Merged:
+    return Merged(tuple(replace(step, version=version) for step in steps))  # type: ignore[call-arg]
+
+
+def _in_some_version(*steps: Step) -> SearchStrategy[Merged]:
+    """Return a strategy for the merged steps in one version of their API."""
+    return st.sampled_from(known_versions(api_key(steps[0]))).map(lambda version: _in_version(version, *steps))
+
+
+def _commits_in(version: int) -> tuple[Step, ...]:
+    """Return merged commits in one version, and steps that read them."""
+    first = 100 * version
+    commits = (
+        OffsetCommit(first),
+        OffsetCommit(first + 1, partition=2),
+        OffsetCommit(first + 2, partition=_NO_PARTITION),
+        OffsetCommit(first + 3, topic="trial-two"),
+    )
+    return _in_version(version, *commits), OffsetFetch(), OffsetFetch(topic="trial-two"), OffsetFetch(partition=2)
+
+
+def _produces_in(version: int) -> Merged:
+    places = (("trial", 0), ("trial", _NO_PARTITION), ("trial-two", 0), ("trial", 1), ("trial-two", 1))
+    return _in_version(
+        version,
+        *(
+            Produce((Batch((Record(b"v%d of %d" % (version, number)),)),), topic=topic, partition=partition)
+            for number, (topic, partition) in enumerate(places)
+        ),
+    )
+
+
+def _reassigned(first: tuple[int, ...], second: tuple[int, ...], third: tuple[int, ...]) -> tuple[Step, ...]:
+    """Return the steps that reassign three of six partitions, with reassignments in between that are rejected."""
+    return (
+        placed(1, 2, partitions=4),
+        placed(2, 3, topic="trial-two", partitions=2),
+        Merged(
+            (
+                AlterReassignment(first, partition=1),
+                AlterReassignment((1, 1)),
+                AlterReassignment((2, 1), partition=_NO_PARTITION),
+                AlterReassignment(second, topic="trial-two", partition=1),
+                AlterReassignment((2, 1), topic="trial-none"),
+                AlterReassignment(third, partition=3),
+            )
+        ),
+        AwaitTopic(),
+        AwaitTopic("trial-two"),
+    )
+
+
 def _set(topic: str, value: str, name: str = "max.message.bytes") -> IncrementalAlterConfigs:
     return IncrementalAlterConfigs(((name, Operation.SET, value),), topic)
 
 
 _ROWS: Final = (
+    _Row(
+        ApiKey.PRODUCE,
+        "several partitions of several topics",
+        (sources.PROTOCOL_ERRORS,),
+        (
+            CreateTopic(partitions=2),
+            CreateTopic("trial-two", partitions=2),
+            *map(_produces_in, known_versions(ApiKey.PRODUCE)),
+            many(st.sampled_from(known_versions(ApiKey.PRODUCE)).map(_produces_in), at_most=2),
+            *(Fetch(topic=topic, partition=index) for topic in ("trial", "trial-two") for index in range(2)),
+        ),
+        {Fetch: "error records"},
+    ),
     _Row(
         ApiKey.OFFSET_FETCH,
         "several partitions of several groups",
@@ -131,7 +205,11 @@ _ROWS: Final = (
         ApiKey.OFFSET_COMMIT,
         "several partitions",
         (sources.PROTOCOL_ERRORS,),
-        (*_COMMIT_OF_SEVERAL, *_COMMITTED),
+        (
+            *_COMMIT_OF_SEVERAL,
+            *_COMMITTED,
+            *(step for version in known_versions(ApiKey.OFFSET_COMMIT) for step in _commits_in(version)),
+        ),
         {OffsetFetch: "error committed_offset committed_leader_epoch metadata"},
     ),
     _Row(
@@ -167,8 +245,10 @@ _ROWS: Final = (
             *_COMMITS,
             *(JoinGroup(group=_GROUPS[0]), JoinGroup(0, group=_GROUPS[0]), SyncGroup(0, group=_GROUPS[0])),
             JoinGroup(group=_GROUPS[1]),
-            Merged(tuple(map(DescribeGroup, (*_GROUPS, "trial-none")))),
-            Merged(tuple(DescribeGroup(group, version=5) for group in ("trial-none", *_GROUPS[::-1]))),
+            *(
+                _in_version(version, *map(DescribeGroup, ("trial-none", *_GROUPS[::-1])))
+                for version in known_versions(ApiKey.DESCRIBE_GROUPS)
+            ),
         ),
         {},
     ),
@@ -190,13 +270,11 @@ _ROWS: Final = (
         (sources.KIP_4_METADATA,),
         (
             CreateTopic(),
-            Merged(
-                (
-                    CreateTopic("trial-bad", partitions=0),
-                    CreateTopic("trial-two", partitions=2),
-                    CreateTopic(),
-                    CreateTopic("trial-three", partitions=3, configs=(("max.message.bytes", "3000"),)),
-                )
+            _in_some_version(
+                CreateTopic("trial-bad", partitions=0),
+                CreateTopic("trial-two", partitions=2),
+                CreateTopic(),
+                CreateTopic("trial-three", partitions=3, configs=(("max.message.bytes", "3000"),)),
             ),
             DescribeConfigs(_SETTINGS, "trial-two"),
             DescribeConfigs(_SETTINGS, "trial-three"),
@@ -210,13 +288,11 @@ _ROWS: Final = (
         (sources.KIP_195,),
         (
             *_CREATED,
-            Merged(
-                (
-                    CreatePartitions(4, "trial-two"),
-                    CreatePartitions(1, "trial-three"),
-                    CreatePartitions(5, "trial-none"),
-                    CreatePartitions(3),
-                )
+            _in_some_version(
+                CreatePartitions(4, "trial-two"),
+                CreatePartitions(1, "trial-three"),
+                CreatePartitions(5, "trial-none"),
+                CreatePartitions(3),
             ),
             Eventually(Metadata(None)),
         ),
@@ -228,7 +304,7 @@ _ROWS: Final = (
         (sources.KIP_4_METADATA,),
         (
             *_CREATED,
-            Merged(tuple(map(DeleteTopic, ("trial-three", "trial-none", "trial")))),
+            _in_some_version(*map(DeleteTopic, ("trial-three", "trial-none", "trial"))),
             Eventually(Metadata(None)),
         ),
         {Metadata: "topics"},
@@ -282,11 +358,43 @@ _ROWS: Final = (
         (sources.KIP_339,),
         (
             *_CREATED,
-            Merged((_set("trial-three", "3000"), _set("trial-two", "soon", "retention.ms"), _set("trial", "5000"))),
-            Merged((_set("trial-none", "3000"), _set("trial-two", "6000"))),
+            _in_version(
+                1, _set("trial-three", "3000"), _set("trial-two", "soon", "retention.ms"), _set("trial", "5000")
+            ),
+            _in_version(0, _set("trial-none", "3000"), _set("trial-two", "6000")),
             *(Eventually(DescribeConfigs(_SETTINGS, topic)) for topic in _TOPICS),
         ),
         {DescribeConfigs: "error set"},
+    ),
+    _Row(
+        ApiKey.ELECT_LEADERS,
+        "several partitions",
+        (sources.KIP_183, sources.KIP_460),
+        (
+            *_reassigned((2, 1), (3, 2), (2, 1)),
+            Merged(
+                (
+                    ElectLeaders(),
+                    ElectLeaders(partition=1),
+                    ElectLeaders(partition=_NO_PARTITION),
+                    ElectLeaders("trial-none"),
+                    ElectLeaders("trial-two", 1),
+                    ElectLeaders(partition=3),
+                )
+            ),
+            AwaitTopic(),
+            AwaitTopic("trial-two"),
+        ),
+        {AwaitTopic: "partitions leader_epochs all_agree"},
+        nodes_min=3,
+    ),
+    _Row(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        "several partitions",
+        (sources.KIP_455,),
+        _reassigned((1, 3), (2, 1), (1, 2, 3)),
+        {AwaitTopic: "partitions leader_epochs all_agree"},
+        nodes_min=3,
     ),
 )
 
@@ -302,8 +410,9 @@ def _requirement(row: _Row) -> Requirement:
         "same as if the request named nothing else, even if other results have an error.",
         sources=(sources.PROTOCOL, *row.sources),
         check=sequential(script(*row.parts), judged, cost=2),
-        needs=frozenset({Capability.TOPIC_ADMIN}),
-        since=KRAFT if row.api is ApiKey.INCREMENTAL_ALTER_CONFIGS else None,
+        needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
+        nodes_min=row.nodes_min,
+        since=KRAFT if row.api is ApiKey.INCREMENTAL_ALTER_CONFIGS or row.nodes_min > 1 else None,
     )
 
 

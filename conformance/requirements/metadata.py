@@ -29,6 +29,7 @@ from conformance.sequential.steps import (
     On,
     Operation,
     RawRequest,
+    Step,
 )
 from conformance.sequential.strategies import many, placed, script
 from fixtures.targets.target import Capability
@@ -44,6 +45,11 @@ def _quorum(broker: int) -> Eventually:
     A new leader learns of an observer from the observer's first Fetch.
     """
     return Eventually(On(broker, DescribeQuorum()), awaited=frozenset({"every_broker"}))
+
+
+def _led_by_second(partition: int) -> tuple[Step, ...]:
+    """Return the steps that make broker 2, and not broker 1, the preferred leader of a partition, and elect it."""
+    return AlterReassignment((2, 1), partition=partition), ElectLeaders(partition=partition), AwaitTopic()
 
 
 _NAMES: Final = ("trial", "trial-two", "trial-none", "a/b", "two words", ".", "..", "x" * 250)
@@ -73,8 +79,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/null-lists-all-topics-and-empty-none",
         level=Level.MUST,
-        text="Since Metadata v1 a null list of topics requests all topics, and an empty list requests none; both "
-        "responses list the brokers, and only the topics of Kafka's coordinators are internal.",
+        text="Since Metadata v1 a null list of topics requests all topics, and an empty list requests none; in v0, "
+        "which has no null, an empty list requests all. Each response lists the brokers, and only the topics of "
+        "Kafka's coordinators are internal.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(
@@ -82,6 +89,7 @@ REQUIREMENTS: Final = (
                 many(st.builds(Metadata, st.sampled_from([None, ()]), st.sampled_from([None, 9, 7, 4, 1]))),
                 OffsetFetch(),
                 *(Metadata(topics, version) for topics in (None, ()) for version in (None, 11, 10)),
+                Metadata(None, version=0),
             ),
             judges("topics", "every_broker", "unrequested", "internal", of=Metadata),
         ),
@@ -218,6 +226,28 @@ REQUIREMENTS: Final = (
             cost=3,
         ),
         needs=_TOPICS,
+        since="3.9.0",
+    ),
+    Requirement(
+        id="metadata/paged-partitions-have-new-leaders",
+        level=Level.MUST,
+        text="After a change of leader, DescribeTopicPartitions returns the new leader and its epoch, through each "
+        "broker. For the other partitions of the topic it returns the same as before.",
+        sources=(sources.KIP_966, sources.KIP_320),
+        check=sequential(
+            script(
+                placed(1, 2, partitions=2),
+                DescribeTopicPartitions(),
+                st.sampled_from([0, 1]).map(_led_by_second),
+                st.sampled_from([0, 1]).map(_led_by_second),
+                *_led_by_second(1),
+                *(Eventually(On(broker, DescribeTopicPartitions())) for broker in (1, 2, 3)),
+            ),
+            judges("topics", "partitions", "leader_epochs", of=DescribeTopicPartitions),
+            cost=5,
+        ),
+        needs=_TOPICS | {Capability.REPLICATION},
+        nodes_min=3,
         since="3.9.0",
     ),
     Requirement(

@@ -1,4 +1,4 @@
-"""Fields of raw requests that name the script's topic and its first partition.
+"""Fields of raw requests that name the script's topics and their partitions.
 
 The APIs and their versions have different names for these fields. A raw request is given all of them, and
 `layout.build` drops those that the version does not have.
@@ -9,8 +9,8 @@ from typing import Any, Final
 
 Fields = Mapping[str, Any]
 
-_TOPIC: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
-_PARTITION: Final = {"index": 0, "partition": 0, "partition_index": 0}
+TOPICS: Final = (("trial", 3), ("trial-two", 2))
+"""Name and number of partitions of each topic in a request for several. A script creates them in this order."""
 
 
 def one_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
@@ -18,7 +18,18 @@ def one_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fie
 
     :param partitions: name of the field with the partitions.
     """
-    return ({**_TOPIC, partitions: ({**_PARTITION, **fields},)},)
+    return ({**_topic("trial", 0), partitions: (_partition(0, fields),)},)
+
+
+def every_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
+    """Return the topics (`TOPICS`) with all their partitions, each of which has these fields.
+
+    :param partitions: name of the field with the partitions.
+    """
+    return tuple(
+        {**_topic(name, topic_id), partitions: tuple(_partition(index, fields) for index in range(count))}
+        for topic_id, (name, count) in enumerate(TOPICS)
+    )
 
 
 def partition_indexes(name: str = "trial", field: str = "partitions") -> tuple[Fields, ...]:
@@ -26,4 +37,22 @@ def partition_indexes(name: str = "trial", field: str = "partitions") -> tuple[F
 
     :param field: name of the field with the indexes.
     """
-    return ({**_TOPIC, "topic": name, "name": name, field: (0,)},)
+    return ({**_topic(name, 0), field: (0,)},)
+
+
+def every_index(field: str = "partitions") -> tuple[Fields, ...]:
+    """Return the topics (`TOPICS`) with the indexes of all their partitions.
+
+    :param field: name of the field with the indexes.
+    """
+    return tuple(
+        {**_topic(name, topic_id), field: tuple(range(count))} for topic_id, (name, count) in enumerate(TOPICS)
+    )
+
+
+def _topic(name: str, topic_id: int) -> Fields:
+    return {"topic": name, "name": name, "topic_id": topic_id}
+
+
+def _partition(index: int, fields: Fields) -> Fields:
+    return {"index": index, "partition": index, "partition_index": index, **fields}

@@ -14,7 +14,7 @@ from conformance.sequential import admin_responses, config_resources, described_
 from conformance.sequential.connections import Connections, shared_versions
 from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
-from conformance.sequential.repeated_responses import Returned, differing
+from conformance.sequential.repeated_responses import Returned, decreased, differing
 from conformance.sequential.response import NOT_READY, Response
 from conformance.sequential.responses import normalise
 from conformance.sequential.routing import Routing
@@ -140,11 +140,14 @@ class Evaluations:
             client = self._connections.client(node.id)
             for version in self._versions(client, step.request) * _REPETITIONS:
                 message = self._routing.message(replace(step.request, version=version), client)
-                sent_to = f"v{version} of broker {self._symbols.place(node.id)}"
-                returned.append(Returned(sent_to, client.request(message)))
+                returned.append(Returned(version, self._symbols.place(node.id), client.request(message)))
         responses = (normalise(step.request, each.response, self._symbols) for each in returned)
         errors = {error for response in responses for error in response["errors"]} - {"NONE"}
-        return {"errors": tuple(sorted(errors)), "differing": differing(returned, step.varying, self._symbols)}
+        return {
+            "errors": tuple(sorted(errors)),
+            "differing": differing(returned, {*step.varying, *step.rising}, self._symbols),
+            "decreased": decreased(returned, step.rising, self._symbols),
+        }
 
     def _describe_listed_groups(self, step: ListedGroups) -> Response:
         """List the groups of each broker, and describe them by a request to the same broker."""

@@ -5,6 +5,7 @@ the requested version has, and drops the others, as a client of that version wou
 """
 
 import datetime as dt
+import types
 import typing
 import uuid
 from collections.abc import Mapping
@@ -62,7 +63,8 @@ class Names(Protocol):
 def build(message: type[Any], values: Mapping[str, Any]) -> Any:
     """Return a kio message. `values` are by field name, with mappings and sequences of them for nested messages.
 
-    Names that this version lacks are dropped. Raises `TypeError` for a field that has neither value nor default.
+    Names that this version lacks are dropped. None is the empty list in a version whose list cannot be null. Raises
+    `TypeError` for a field that has neither value nor default.
     """
     types = _field_types(message)  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
     arguments = {}
@@ -81,8 +83,10 @@ def _field_types(message: type[Any]) -> Mapping[str, Any]:
 
 def _value(kind: Any, value: Any) -> Any:
     nested = _nested_message(kind)
-    if nested is None or value is None:
+    if nested is None:
         return value
+    if value is None:
+        return None if types.NoneType in typing.get_args(kind) else ()
     if isinstance(value, Mapping):
         return build(nested, value)
     return tuple(build(nested, item) for item in value)

@@ -15,7 +15,10 @@ from conformance.sequential.response import INDEXES, TOPIC_NAMES, Response, Symb
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import Step
 
-_LISTS: Final = ("groups", "topics", "results", "responses", "partitions", "partition_responses")
+_LISTS: Final = (
+    *("groups", "topics", "results", "responses", "partitions", "partition_responses"),
+    *("replica_election_results", "partition_result"),
+)
 """The names of the lists in responses, at any depth, whose elements are the requested groups, topics or partitions."""
 
 

@@ -2,7 +2,8 @@
 
 A response is compared field by field. The elements of a list are matched by their names or ids, since their order has
 no meaning. A field that a version lacks is not compared, and neither are the fields that may vary, such as times, and
-groups of other clients, which may change at any time.
+groups of other clients, which may change at any time. Of a field that may only rise, the values that one broker returns
+are compared in the order of the responses.
 """
 
 from collections import Counter
@@ -27,11 +28,17 @@ _VARYING: Final = frozenset({"throttle_time", "host", "port"})
 class Returned:
     """The response to one of the requests.
 
-    :ivar sent_to: version and broker, as text.
+    :ivar broker: the place of the broker.
     """
 
-    sent_to: str
+    version: int
+    broker: int
     response: Any
+
+    @property
+    def sent_to(self) -> str:
+        """Version and broker, as text."""
+        return f"v{self.version} of broker {self.broker}"
 
 
 def differing(returned: Sequence[Returned], varying: Collection[str], symbols: Symbols) -> tuple[str, ...]:
@@ -43,6 +50,21 @@ def differing(returned: Sequence[Returned], varying: Collection[str], symbols: S
             known, sent_to = first.setdefault(path, (value, each.sent_to))
             if value != known:
                 found.setdefault(path, f"{path} was {known!r} in {sent_to}, {value!r} in {each.sent_to}")
+    return tuple(found.values())
+
+
+def decreased(returned: Sequence[Returned], rising: Collection[str], symbols: Symbols) -> tuple[str, ...]:
+    """Return the fields with these names whose value in a response is below that of an earlier one of this broker."""
+    last: dict[tuple[int, str], tuple[Any, str]] = {}
+    found: dict[str, str] = {}
+    for each in returned:
+        for path, value in _values(each.response, "", _VARYING, symbols):
+            if path.rpartition(".")[2] not in rising:
+                continue
+            highest, sent_to = last.get((each.broker, path), (value, each.sent_to))
+            if value < highest:
+                found.setdefault(path, f"{path} was {highest} in {sent_to}, and then {value} in {each.sent_to}")
+            last[each.broker, path] = value, each.sent_to
     return tuple(found.values())
 
 

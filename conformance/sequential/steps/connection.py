@@ -135,12 +135,14 @@ class RawRequest(Step):
 class Repeated(Step):
     """A request that only reads, sent several times in each of its versions that both sides support.
 
-    The response has the errors of all responses, and the fields in which they differ.
+    The response has the errors of all responses, the fields in which they differ, and those that decreased.
 
     :ivar on_every_broker: whether each broker receives it, instead of the one that a client selects.
     :ivar varying: names of the fields that are not compared.
+    :ivar rising: names of the fields that may differ, but do not decrease on any broker.
     """
 
     request: RawRequest
     on_every_broker: bool = False
     varying: tuple[str, ...] = ()
+    rising: tuple[str, ...] = ()

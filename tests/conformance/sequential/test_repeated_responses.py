@@ -53,7 +53,7 @@ ANOTHER_EPOCH = "topics[trial].partitions[0].leader_epoch was 0 in v2 of broker 
 def compared(first: Any, second: Any, *varying: str) -> tuple[str, ...]:
     symbols = ScriptSymbols("x")
     symbols.saw_topic_id("trial", ID)
-    return differing([Returned("v2 of broker 1", first), Returned("v2 of broker 2", second)], varying, symbols)
+    return differing([Returned(2, 1, first), Returned(2, 2, second)], varying, symbols)
 
 
 @pytest.mark.parametrize(
