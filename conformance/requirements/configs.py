@@ -39,6 +39,7 @@ _ALTERED: Final = judges("error", of=IncrementalAlterConfigs)
 _ERRORS: Final = judges("errors", of=RawRequest)
 
 _NAMES: Final = ("cleanup.policy", "max.message.bytes", "retention.ms")
+_NAMED: Final = st.lists(st.sampled_from([*_NAMES, "no.such.property"]), min_size=1, max_size=3, unique=True).map(tuple)
 _SHOWN: Final = Eventually(DescribeConfigs(_NAMES))
 _UNSET: Final = "trial-unset"
 
@@ -242,12 +243,7 @@ REQUIREMENTS: Final = (
                 st.lists(_SETTINGS, max_size=2, unique_by=lambda pair: pair[0])
                 .map(tuple)
                 .map(lambda found: CreateTopic(configs=found)),
-                many(
-                    st.lists(st.sampled_from([*_NAMES, "no.such.property"]), min_size=1, max_size=3, unique=True)
-                    .map(tuple)
-                    .map(DescribeConfigs),
-                    at_most=3,
-                ),
+                many(_NAMED.map(DescribeConfigs), at_most=3),
                 IncrementalAlterConfigs((("max.message.bytes", Operation.SET, "6000"),)),
                 _SHOWN,
                 DescribeConfigs(_NAMES, topic="trial-none"),
@@ -261,6 +257,23 @@ REQUIREMENTS: Final = (
             cost=2,
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/documentation-is-returned-if-requested",
+        level=Level.SHOULD,
+        text="Since v3, DescribeConfigs returns the documentation of each setting of a topic if the request includes "
+        "documentation, and otherwise null.",
+        sources=(sources.KIP_569,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(st.builds(DescribeConfigs, _NAMED, with_documentation=st.booleans())),
+                *(DescribeConfigs(_NAMES, with_documentation=wanted) for wanted in (True, False)),
+            ),
+            judges("error", "documented", of=DescribeConfigs),
+        ),
+        needs=_TOPICS,
+        since="2.6.0",
     ),
     Requirement(
         id="configs/unknown-resource-is-not-described",

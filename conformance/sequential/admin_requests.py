@@ -85,7 +85,7 @@ def _describe_configs(step: DescribeConfigs, names: Names) -> dict[str, Any]:
     if step.broker is not None:
         kind, name = int(ResourceType.BROKER), str(names.broker(step.broker))
         resources.append({"resource_type": kind, "resource_name": name, "configuration_keys": BROKER_PROPERTIES})
-    return {"resources": resources, "include_synonyms": True, "include_documentation": False}
+    return {"resources": resources, "include_synonyms": True, "include_documentation": step.with_documentation}
 
 
 def _alter_client_quotas(step: AlterClientQuotas, names: Names) -> dict[str, Any]:

@@ -134,8 +134,16 @@ def _describe_configs(step: DescribeConfigs, response: Any, symbols: Symbols) ->
         "set": tuple((config.name, config.value) for config in own),
         "inherited": tuple(config.name for config in configs if config not in own),
         "synonyms_in_order": all(_has_synonyms_in_order(config) for config in configs),
+        **_documented(configs),
         "as_created": _as_created(configs, symbols.created_configs(step.topic), symbols.config_error(step.topic)),
     }
+
+
+def _documented(configs: Sequence[Any]) -> Response:
+    """Return the names of the settings that have documentation, in the versions that can have it."""
+    if not all(hasattr(config, "documentation") for config in configs):
+        return {}
+    return {"documented": tuple(config.name for config in configs if config.documentation)}
 
 
 def _as_created(described: Sequence[Any], created: Mapping[str, Any], error_code: int) -> Comparison:

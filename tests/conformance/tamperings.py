@@ -48,7 +48,10 @@ def unchanged(request: Any, forward: Forward) -> Any:
     return forward(request)
 
 
-_LISTS = ("groups", "topics", "results", "responses", "coordinators", "partition_responses", "partitions")
+_LISTS = (
+    *("groups", "topics", "results", "responses", "coordinators", "partition_responses", "partitions"),
+    *("replica_election_results", "partition_result"),
+)
 """The names that responses have for the list of what was requested."""
 
 
@@ -63,6 +66,24 @@ def of_several(name: str, change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
         return tampered(response) if api(request) == name and response is not None else response
+
+    return tamper
+
+
+def described_once(name: str) -> Tampering:
+    """Return a tampering that repeats the first leader and leader epoch of each partition in responses of an API."""
+    first: dict[tuple[str, int], Any] = {}
+
+    def kept(topic: Any) -> Any:
+        return altered(topic, "partitions", lambda part: replace(part, **first_state(topic.name, part)))
+
+    def first_state(topic: str, part: Any) -> dict[str, Any]:
+        state = {"leader_id": part.leader_id, "leader_epoch": part.leader_epoch}
+        return first.setdefault((topic, part.partition_index), state)
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        return altered(response, "topics", kept) if api(request) == name else response
 
     return tamper
 
@@ -763,6 +784,7 @@ TAMPERINGS: dict[str, Planted] = {
     "metadata/partitions-are-paged": Planted(
         altered_requests("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
     ),
+    "metadata/paged-partitions-have-new-leaders": Planted(described_once("DescribeTopicPartitions")),
     "metadata/cluster-is-described": Planted(
         altered_requests("DescribeCluster", lambda request: replace(request, endpoint_type=1))
     ),
@@ -811,6 +833,9 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _drops_validate_only)),
     "configs/alter-configs-replaces-all": Planted(altered_requests("AlterConfigs", _only_validates)),
     "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
+    "configs/documentation-is-returned-if-requested": Planted(
+        altered_requests("DescribeConfigs", lambda request: replace(request, include_documentation=True))
+    ),
     "configs/unknown-resource-is-not-described": Planted(suppressed_errors("DescribeConfigs")),
     "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _defaults_to_one_day)),
     "configs/described-defaults-are-applied": Planted(described_as("message.max.bytes", "900000")),

@@ -29,6 +29,7 @@ from tests.conformance.tampering_proxy import (
 )
 from tests.conformance.tamperings import (
     described_as,
+    described_once,
     every_nth_response,
     hundred_bytes_more,
     max_timestamp_one_more,
@@ -360,7 +361,99 @@ def _renamed(response: Any, topic: Any) -> Any:
     return altered(response, "responses", lambda each: replace(each, **{field: getattr(topic, field)}))
 
 
+def _last_topic_lost(version: int) -> Tampering:
+    """Return a tampering that acknowledges the last of several topics in a version of Produce, but appends nothing."""
+
+    def tamper(request: Any, forward: Any) -> Any:
+        is_lost = api(request) == "Produce" and request.__version__ == version and len(request.topic_data) > 1
+        if not is_lost:
+            return forward(request)
+        *kept, lost = request.topic_data
+        response = forward(replace(request, topic_data=tuple(kept)))
+        last = response.responses[0]
+        acknowledged = tuple(replace(last.partition_responses[0], index=each.index) for each in lost.partition_data)
+        field = "topic_id" if hasattr(last, "topic_id") else "name"
+        added = replace(last, partition_responses=acknowledged, **{field: getattr(lost, field)})
+        return replace(response, responses=(*response.responses, added))
+
+    return tamper
+
+
+def _epoch_decreases() -> Tampering:
+    """Return a tampering that lowers the epoch of the finalized features in every third response of a broker."""
+    calls = itertools.count(1)
+
+    def change(epoch: Any) -> Any:
+        return epoch - 5 if next(calls) % 3 == 0 else epoch
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        if not hasattr(response, "finalized_features_epoch"):
+            return response
+        return altered(response, "finalized_features_epoch", change)
+
+    return tamper
+
+
+def _first_epoch_of_later_partitions(part: Any) -> Any:
+    return _changed(part, {"leader_epoch": 0}) if part.partition_index > 0 else part
+
+
+def _empty_is_none_in_v0(request: Any, forward: Any) -> Any:
+    """Describe no topic if Metadata v0 requests all topics by an empty list."""
+    response = forward(request)
+    is_of_all = api(request) == "Metadata" and request.__version__ == 0 and not request.topics
+    return replace(response, topics=()) if is_of_all else response
+
+
 LIES = {
+    "last topic in Produce v5": Lie("merged/produce", _last_topic_lost(5), "Merged: responses was base_offset "),
+    "last topic in Produce v11": Lie("merged/produce", _last_topic_lost(11), "Merged: responses was base_offset "),
+    "error of another partition in ElectLeaders": Lie(
+        "merged/elect-leaders",
+        of_several("ElectLeaders", _exchanged("error_code")),
+        "Merged: responses was error ",
+    ),
+    "offset of a second topic in ListOffsets v3": Lie(
+        "consistency/list-offsets",
+        _in_version(
+            "ListOffsets",
+            3,
+            "topics",
+            lambda topic: (
+                altered(topic, "partitions.offset", lambda offset: offset + 1)
+                if topic.name.startswith("trial-two")
+                else topic
+            ),
+        ),
+        "topics[trial-two].partitions[0].offset was 3 in v1 of broker ",
+    ),
+    "epoch of the finalized features": Lie(
+        "consistency/api-versions", _epoch_decreases(), "finalized_features_epoch was "
+    ),
+    "old leader in DescribeTopicPartitions": Lie(
+        "metadata/paged-partitions-have-new-leaders",
+        described_once("DescribeTopicPartitions"),
+        "DescribeTopicPartitions: partitions was ",
+    ),
+    "old epoch of a later partition": Lie(
+        "epochs/every-leader-has-a-new-epoch",
+        partitions_described("Metadata", _first_epoch_of_later_partitions),
+        "AwaitTopic: leader_epochs was ",
+    ),
+    "empty list in Metadata v0": Lie(
+        "metadata/null-lists-all-topics-and-empty-none", _empty_is_none_in_v0, "Metadata: topics was (), not "
+    ),
+    "missing documentation": Lie(
+        "configs/documentation-is-returned-if-requested",
+        altered_requests("DescribeConfigs", lambda request: replace(request, include_documentation=False)),
+        "DescribeConfigs: documented was ()",
+    ),
+    "unrequested documentation": Lie(
+        "configs/documentation-is-returned-if-requested",
+        altered_requests("DescribeConfigs", lambda request: replace(request, include_documentation=True)),
+        "DescribeConfigs: documented was (",
+    ),
     "later partition of a reassignment": Lie("reassignment/replicas-are-moved", _reassigned_alone, "AwaitTopic: "),
     "duplicate of a deleted topic": Lie(
         "idempotence/duplicate-is-acknowledged-once", _duplicates_of_deleted_topics(), "Fetch: records was "

@@ -81,7 +81,7 @@ def _altered(cluster: ModelCluster, step: IncrementalAlterConfigs | AlterConfigs
 
 
 def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectation:
-    """Return the topic's own settings with their values, and the names of inherited ones.
+    """Return the topic's own settings with their values, the names of inherited ones, and of those with documentation.
 
     If the step describes the broker, too, every inherited setting must be the broker's, and every default Kafka's.
     """
@@ -97,6 +97,7 @@ def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectatio
         "inherited": tuple(name for name in known if name not in own),
         "synonyms_in_order": True,
         "as_created": "as created",
+        "documented": tuple(known) if step.with_documentation else (),
     }
 
 

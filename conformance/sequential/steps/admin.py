@@ -112,6 +112,8 @@ class DescribeConfigs(Step):
     version: int | None = None
     broker: int | None = None
     """Place of a broker whose settings are described, too. Only this broker describes them: send the step `On` it."""
+    with_documentation: bool = False
+    """Whether the documentation of the settings is requested (KIP-569)."""
 
 
 class ScramMechanism(IntEnum):

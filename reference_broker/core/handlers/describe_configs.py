@@ -9,11 +9,11 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
   defaults of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
 - If synonyms are requested, each property has every source with a value, and the effective source is the first
-  (KIP-226). From version 3 each property has its type (KIP-569).
+  (KIP-226). From version 3 each property has its type and, if it is requested, its documentation (KIP-569).
 - A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.
 - An unknown resource type: INVALID_REQUEST(42) for the whole request.
 
-Gaps: no documentation texts; groups, client metrics and loggers have no properties.
+Gaps: the properties of brokers have no documentation; groups, client metrics and loggers have no properties.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,6 +23,7 @@ from typing import Any
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import ConfigEntry
+from reference_broker.core.configuration.documentation import TOPIC_DOCUMENTATION
 from reference_broker.core.configuration.key import ConfigSource, canonical
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
 from reference_broker.core.configuration.resource import ResourceType, parse_node_id
@@ -131,6 +132,7 @@ def _topic_configs(
             configuration.synonyms(key),
             TOPIC_CONFIG_KEYS[key].type,
             read_only=False,
+            documentation=TOPIC_DOCUMENTATION[key],
         )
         for key in _requested(names, TOPIC_CONFIG_KEYS)
     )
@@ -184,6 +186,7 @@ def _entry(
     *,
     read_only: bool,
     is_sensitive: bool = False,
+    documentation: str | None = None,
 ) -> Any:
     new = request.replies
     return new.DescribeConfigsResourceResult(
@@ -197,5 +200,5 @@ def _entry(
             for synonym in (synonyms if request.body.include_synonyms else ())
         ),
         config_type=config_type,
-        documentation=None,
+        documentation=documentation if getattr(request.body, "include_documentation", False) else None,
     )
