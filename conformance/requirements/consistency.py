@@ -43,6 +43,7 @@ class _Row:
     :ivar of_cluster: whether each broker returns the same.
     :ivar varying: fields that may change although nothing else does.
     :ivar rising: fields that may increase although nothing else changes.
+    :ivar broker: the place of the broker that receives the request; None for the one that a client selects.
     :ivar before: steps before the request.
     :ivar after: steps that undo those effects of `before` that the deletion of the script's topics does not undo.
     """
@@ -52,6 +53,7 @@ class _Row:
     of_cluster: bool = False
     varying: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()
+    broker: int | None = None
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
 
@@ -177,6 +179,7 @@ _ROWS: Final = (
             "include_synonyms": True,
             "include_documentation": False,
         },
+        broker=1,
         before=_CREATED,
     ),
     _Row(
@@ -226,7 +229,11 @@ def _requirement(row: _Row) -> Requirement:
         "not compared.",
         sources=(sources.PROTOCOL, sources.KIP_35),
         check=sequential(
-            script(*row.before, Eventually(Repeated(request, row.of_cluster, row.varying, row.rising)), *row.after),
+            script(
+                *row.before,
+                Eventually(Repeated(request, row.of_cluster, row.varying, row.rising, row.broker)),
+                *row.after,
+            ),
             judges("errors", "differing", "decreased", of=Repeated),
             cost=3,
         ),

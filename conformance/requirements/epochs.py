@@ -14,8 +14,10 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     EARLIEST,
     LATEST,
+    MAX_TIMESTAMP,
     AlterReassignment,
     AwaitTopic,
+    Batch,
     CreateTopic,
     ElectLeaders,
     Fetch,
@@ -23,6 +25,8 @@ from conformance.sequential.steps import (
     OffsetCommit,
     OffsetFetch,
     OffsetForLeaderEpoch,
+    Produce,
+    Record,
     Step,
 )
 from conformance.sequential.strategies import BASE_TIMESTAMP_MS, many, placed, produces, script
@@ -30,6 +34,8 @@ from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _REPLICATION: Final = _TOPICS | {Capability.REPLICATION}
+_NEWEST_MS: Final = BASE_TIMESTAMP_MS + 1000
+"""A timestamp above those of all other records."""
 _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 
 
@@ -197,6 +203,29 @@ REQUIREMENTS: Final = (
                 ListOffsets(),
             ),
             judges("error", "leader_epochs", of=Fetch) | judges("error", "leader_epoch", of=ListOffsets),
+            cost=7,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+        since=KRAFT,
+    ),
+    Requirement(
+        id="epochs/newest-record-keeps-its-epoch",
+        level=Level.MUST,
+        text="After a change of leader, ListOffsets for -3 (maximum timestamp) returns the leader epoch in which the "
+        "record with the newest timestamp was appended.",
+        sources=(sources.KIP_734, sources.KIP_320),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(produces(), at_most=2),
+                *_led_by(2, 1),
+                Produce((Batch((Record(b"newest", timestamp_ms=_NEWEST_MS),)),)),
+                *_led_by(1, 2),
+                many(produces(), at_most=2),
+                ListOffsets(MAX_TIMESTAMP),
+            ),
+            judges("error", "offset", "leader_epoch", of=ListOffsets),
             cost=7,
         ),
         needs=_REPLICATION,

@@ -132,9 +132,10 @@ class Evaluations:
         return {"error": "NONE", "differences": tuple(differences), "not_applied": tuple(not_applied)}
 
     def _repeat(self, step: Repeated) -> Response:
-        """Send a request in each version, to each broker or to the one that a client selects, and compare."""
-        destination = self._connections.node(self._routing.destination(step.request))
-        nodes = self._connections.nodes if step.on_every_broker else (destination,)
+        """Send a request in each version, to each broker or to one, and compare."""
+        selected = self._routing.destination(step.request)
+        node_id = selected if step.broker is None else self._symbols.broker(step.broker)
+        nodes = self._connections.nodes if step.on_every_broker else (self._connections.node(node_id),)
         returned = []
         for node in nodes:
             client = self._connections.client(node.id)

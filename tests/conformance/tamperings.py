@@ -762,6 +762,7 @@ TAMPERINGS: dict[str, Planted] = {
     "epochs/past-epochs-ended-where-the-next-began": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/epoch-begins-at-log-end": Planted(altered_responses("OffsetForLeaderEpoch", _begins_at_the_first_record)),
     "epochs/records-keep-their-epoch": Planted(records_altered(_restamps_epochs)),
+    "epochs/newest-record-keeps-its-epoch": Planted(_plus_one("ListOffsets", "leader_epoch")),
     "epochs/every-leader-has-a-new-epoch": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
         altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))

@@ -137,7 +137,8 @@ class Repeated(Step):
 
     The response has the errors of all responses, the fields in which they differ, and those that decreased.
 
-    :ivar on_every_broker: whether each broker receives it, instead of the one that a client selects.
+    :ivar on_every_broker: whether each broker receives it.
+    :ivar broker: the place of the only broker that receives it; None for the one that a client selects.
     :ivar varying: names of the fields that are not compared.
     :ivar rising: names of the fields that may differ, but do not decrease on any broker.
     """
@@ -146,3 +147,4 @@ class Repeated(Step):
     on_every_broker: bool = False
     varying: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()
+    broker: int | None = None
