@@ -219,6 +219,7 @@ _ROWS: Final = (
 
 def _requirement(row: _Row) -> Requirement:
     request = RawRequest(row.api, row.request, (), distinct=True)
+    repeated = Repeated(request, row.of_cluster, row.varying, row.rising, row.broker)
     brokers = " and from each broker" if row.of_cluster else ""
     rising = "".join(f" On each broker, {name} does not decrease." for name in row.rising)
     return Requirement(
@@ -231,7 +232,7 @@ def _requirement(row: _Row) -> Requirement:
         check=sequential(
             script(
                 *row.before,
-                Eventually(Repeated(request, row.of_cluster, row.varying, row.rising, row.broker)),
+                Eventually(repeated),
                 *row.after,
             ),
             judges("errors", "differing", "decreased", of=Repeated),
