@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.sequential.repeated_responses import Returned, differing
+from conformance.sequential.repeated_responses import Returned, decreased, differing
 from conformance.sequential.symbols import ScriptSymbols
 
 
@@ -109,3 +109,32 @@ def test_elements_with_the_same_name_are_matched_by_their_position():
     twice = (Partition(0, 3), Partition(0, 4))
     assert compared(Old(twice), Old(twice)) == ()
     assert compared(Old(twice), Old(twice[:1]))[0].startswith("topics was ('0 0', '0 1') in ")
+
+
+@pytest.mark.parametrize(
+    ("epochs", "found"),
+    [
+        ((0, 0, 1, 3), ()),
+        (
+            (0, 2, 1),
+            ("topics[trial].partitions[0].leader_epoch was 2 in v1 of broker 1, and then 1 in v2 of broker 1",),
+        ),
+        (
+            (2, 1, 0),
+            ("topics[trial].partitions[0].leader_epoch was 2 in v0 of broker 1, and then 1 in v1 of broker 1",),
+        ),
+    ],
+)
+def test_a_rising_field_that_decreases_is_found(epochs, found):
+    returned = [Returned(version, 1, _with_epoch(epoch)) for version, epoch in enumerate(epochs)]
+    assert decreased(returned, {"leader_epoch"}, ScriptSymbols("x")) == found
+    assert decreased(returned, {"partition_index"}, ScriptSymbols("x")) == ()
+
+
+def test_a_rising_field_may_be_lower_on_another_broker():
+    returned = [Returned(0, 1, _with_epoch(5)), Returned(0, 2, _with_epoch(3)), Returned(1, 1, _with_epoch(5))]
+    assert decreased(returned, {"leader_epoch"}, ScriptSymbols("x")) == ()
+
+
+def _with_epoch(epoch: int) -> Any:
+    return New((Topic("trial", (Partition(0, epoch),), ID),))

@@ -199,6 +199,15 @@ def describe(broker, resource_type, name, *keys):
     return result
 
 
+@pytest.mark.parametrize("is_requested", [True, False])
+def test_each_property_of_a_topic_has_documentation_if_it_is_requested(is_requested):
+    broker = ScriptedBroker()
+    broker.create_topic()
+    resource = {"resource_type": ResourceType.TOPIC, "resource_name": "orders", "configuration_keys": None}
+    [result] = broker.request("DescribeConfigs", 4, resources=[resource], include_documentation=is_requested).results
+    assert {bool(entry.documentation) for entry in result.configs} == {is_requested}
+
+
 def test_properties_of_a_topic_are_described_with_sources_and_synonyms():
     broker = ScriptedBroker(log_retention_hours="2")
     broker.create_topic(max_message_bytes="2000")
