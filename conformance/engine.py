@@ -27,6 +27,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from conformance.applicability import reason_not_applicable
+from conformance.attribution import attributed, interference_with, is_ok, reason_of
 from conformance.check_context import BasicFailure, CheckContext
 from conformance.events import (
     Event,
@@ -49,7 +50,7 @@ from conformance.targets import starts_nodes
 from fixtures.clients.stage import THREADS
 from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
-from fixtures.targets.target import ExistingCluster, Interfering, Target, TargetError, reasons_for_lacking
+from fixtures.targets.target import ExistingCluster, Target, TargetError, reasons_for_lacking
 from linearizability.finding import Finding
 from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
@@ -263,28 +264,8 @@ class _Run:
         applicable = [target for target in self.targets if reasons[target.name] is None]
         began = time.monotonic()
         findings: dict[str, Finding] = {}
-        doubtful = applicable
         if applicable:
-            try:
-                findings = yield from self._run_check(requirement, applicable)
-                deadline = time.monotonic() + _REPETITION_S
-                for _ in range(_REPETITIONS_MAX):
-                    doubtful = [target for target in applicable if self._is_doubtful(requirement, target, findings)]
-                    if not doubtful or time.monotonic() > deadline:
-                        break
-                    # all that are ok, because the responses of one target may be compared with those of another
-                    peers = [target for target in applicable if _is_ok(findings.get(target.name))]
-                    repeated = yield from self._run_check(requirement, peers)
-                    findings |= {target.name: repeated[target.name] for target in doubtful}
-            except TargetError as error:
-                unknown = self._unknown_by_links(applicable, error)
-                findings |= {target.name: unknown[target.name] for target in doubtful}
-            except (HistoryError, OSError):
-                raise
-            except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
-                self.errors.append(error)
-                reason = f"internal error: {type(error).__name__}: {one_line(str(error))}"
-                findings |= {target.name: Finding(Verdict.UNKNOWN, reason) for target in doubtful}
+            yield from self._check(requirement, applicable, findings)
         seconds = time.monotonic() - began
         for target in self.targets:
             finding = findings.get(target.name)
@@ -298,10 +279,47 @@ class _Run:
         for target in applicable:
             self.revive(target)
 
-    def _is_doubtful(self, requirement: Requirement, target: Target, findings: Mapping[str, Finding]) -> bool:
-        """Whether a violation beside others is not reproduced alone. A broker may fail in few responses only."""
-        found = findings.get(target.name)
-        return found is not None and found is not doubted(found, self.doubts.get((requirement.id, target.name), ""))
+    def _check(
+        self, requirement: Requirement, applicable: list[Target], findings: dict[str, Finding]
+    ) -> Iterator[Event]:
+        """Check a requirement, and add the finding of each target; after an error, unknown for those that are left."""
+        try:
+            findings |= yield from self._run_check(requirement, applicable)
+            yield from self._repeat_doubtful(requirement, applicable, findings)
+        except TargetError as error:
+            by_links = self._unknown_by_links(applicable, error)
+            findings |= {target.name: by_links[target.name] for target in self._left(requirement, applicable, findings)}
+        except (HistoryError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
+            self.errors.append(error)
+            unknown = Finding(Verdict.UNKNOWN, f"internal error: {type(error).__name__}: {one_line(str(error))}")
+            findings |= {target.name: unknown for target in self._left(requirement, applicable, findings)}
+
+    def _repeat_doubtful(
+        self, requirement: Requirement, applicable: list[Target], findings: dict[str, Finding]
+    ) -> Iterator[Event]:
+        """Repeat a check that does not reproduce a violation beside others, because a broker may fail rarely."""
+        deadline = time.monotonic() + _REPETITION_S
+        for _ in range(_REPETITIONS_MAX):
+            doubtful = self._left(requirement, applicable, findings)
+            if not doubtful or time.monotonic() > deadline:
+                return
+            # all that are ok, because the responses of one target may be compared with those of another
+            peers = [target for target in applicable if is_ok(findings.get(target.name))]
+            repeated = yield from self._run_check(requirement, peers)
+            findings |= {target.name: repeated[target.name] for target in doubtful}
+
+    def _left(
+        self, requirement: Requirement, applicable: list[Target], findings: Mapping[str, Finding]
+    ) -> list[Target]:
+        """Return the targets without a finding, and those whose violation beside others is not reproduced alone."""
+
+        def is_left(target: Target) -> bool:
+            found = findings.get(target.name)
+            return found is None or found is not doubted(found, self.doubts.get((requirement.id, target.name), ""))
+
+        return [*filter(is_left, applicable)]
 
     def _started(self, requirement: Requirement) -> RequirementStarted:
         return RequirementStarted(requirement.id, len(self.judged) + 1, len(self.requirements))
@@ -408,31 +426,3 @@ class _Run:
         names = (tried.name, finding.beside)
         nodes = {target.name: len(target.nodes) for target in self.targets if target.name in names}
         return reproduce_command(nodes, self.seed, self.profile.name, requirement.id)
-
-
-def interference_with(target: Target) -> str:
-    """Return the failures on a target's links since the last call, except those that its brokers caused."""
-    return target.interference if isinstance(target, Interfering) else ""
-
-
-def _is_ok(finding: Finding | None) -> bool:
-    return finding is not None and finding.verdict is Verdict.OK
-
-
-def attributed(finding: Finding, interference: str) -> Finding:
-    """Return the finding, unless failures of links may explain it.
-
-    If links have failed, a violation or an unknown finding is replaced by an unknown one that names the failures.
-    """
-    if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
-        return finding
-    return Finding(Verdict.UNKNOWN, f"{interference}; meanwhile: {finding.reason}", scripts=finding.scripts)
-
-
-def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:
-    """Return the finding's reason; for an expected violation also the known reason, or that the requirement holds."""
-    if known is None:
-        return finding.reason
-    if finding.verdict is Verdict.OK:
-        return f"expected to be violated ({known.reason}), but it holds: remove it from the expectations"
-    return f"{finding.reason} (expected: {', '.join(filter(None, (known.reason, known.link)))})"
