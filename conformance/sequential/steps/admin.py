@@ -61,6 +61,7 @@ class AlterReassignment(Step):
     partition: int = 0
     allow_factor_change: bool = True
     """Whether there may be more or fewer replicas than before (KIP-860); versions before 1 always allow it."""
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class ElectLeaders(Step):
     topic: str = TOPIC
     partition: int = 0
     election: ElectionType = ElectionType.PREFERRED
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,489 @@
+"""Requirements that each version of an API has the same effects, results and errors.
+
+Each row is for one API. Its script sends the same requests in each version, in an order that is drawn, and reads their
+effects. Requests that a version cannot hold are left out by the script, or have the error that the version has.
+`consistency` compares the responses of APIs that only read, and `versions` the form of each response.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    EARLIEST,
+    LATEST,
+    AlterConfigs,
+    AlterReassignment,
+    ApiKey,
+    AwaitTopic,
+    Batch,
+    CreatePartitions,
+    CreateTopic,
+    DeleteGroup,
+    DeleteRecords,
+    DeleteTopic,
+    DescribeConfigs,
+    ElectLeaders,
+    Eventually,
+    Fetch,
+    Flaw,
+    IncrementalAlterConfigs,
+    InitProducerId,
+    ListOffsets,
+    Metadata,
+    OffsetCommit,
+    OffsetFetch,
+    OffsetForLeaderEpoch,
+    Operation,
+    Produce,
+    Record,
+    Step,
+)
+from conformance.sequential.strategies import BASE_TIMESTAMP_MS, placed, script
+from fixtures.clients.messages import api_name, known_versions
+from fixtures.targets.target import Capability
+
+Steps = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One API with its script.
+
+    :ivar steps: the steps for one version of the API.
+    :ivar judged: the fields that are judged, by kind of step.
+    """
+
+    api: ApiKey
+    before: Steps
+    steps: Callable[[int], Steps]
+    after: Steps
+    judged: Mapping[type[Step], str]
+    sources: tuple[Any, ...] = ()
+    nodes_min: int = 1
+
+
+_NO_PARTITION: Final = 1000
+_NONE: Final = "trial-none"
+_SETTINGS: Final = ("max.message.bytes", "retention.ms")
+_WITH_EPOCH: Final[Mapping[ApiKey, int]] = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
+"""First version of a request with the leader epoch of the client (KIP-320)."""
+_BY_ID: Final = 10
+"""First version of OffsetFetch that names topics by id. It cannot fetch all offsets of a group in this script."""
+
+
+def _one(value: bytes, **fields: Any) -> tuple[Batch, ...]:
+    return (Batch((Record(value, timestamp_ms=BASE_TIMESTAMP_MS),), **fields),)
+
+
+def _produce(version: int) -> Steps:
+    """Return Produce requests of a new producer, and requests that are rejected."""
+    number = version - known_versions(ApiKey.PRODUCE)[0]
+    first = Batch((Record(b"a"), Record(b"b")), producer=number)
+    batches = ((first,), (first,), _one(b"gap", producer=number, sequence=5), _one(b"c", producer=number, sequence=2))
+    return (
+        *(Produce(each, version=version) for each in batches),
+        Produce(_one(b"acks"), acks=1, version=version),
+        Produce(_one(b"acks"), acks=2, version=version),
+        Produce(_one(b"crc", flaw=Flaw.WRONG_CRC), version=version),
+        Produce(_one(b"none"), _NONE, version=version),
+        Produce(_one(b"none"), partition=_NO_PARTITION, version=version),
+        Produce(_one(b"time"), "trial-times", version=version),
+        Produce(_one(b"no key"), "trial-compact", version=version),
+        Produce(_one(b"x" * 300), "trial-small", version=version),
+        DeleteRecords(3 * number + 1),
+        Produce(_one(b"last"), version=version),
+    )
+
+
+def _fetch(version: int) -> Steps:
+    with_epoch = (Fetch(leader_epoch=5, version=version),) if version >= _WITH_EPOCH[ApiKey.FETCH] else ()
+    return (
+        *(Fetch(offset, version=version) for offset in (0, 1, 2, 4, 6, 7, 1000)),
+        Fetch(2, partition_max_bytes=1, version=version),
+        Fetch(2, max_bytes=1, version=version),
+        Fetch(2, read_committed=True, version=version),
+        Fetch(topic=_NONE, version=version),
+        Fetch(partition=_NO_PARTITION, version=version),
+        Fetch(partition=1, version=version),
+        *with_epoch,
+    )
+
+
+def _list_offsets(version: int) -> Steps:
+    with_epoch = (ListOffsets(leader_epoch=5, version=version),) if version >= _WITH_EPOCH[ApiKey.LIST_OFFSETS] else ()
+    timestamps = (EARLIEST, LATEST, *(BASE_TIMESTAMP_MS + ms for ms in (0, 1, 2, 5)))
+    return (
+        *(ListOffsets(timestamp, version=version) for timestamp in timestamps),
+        ListOffsets(partition=1, version=version),
+        ListOffsets(read_committed=True, version=version),
+        ListOffsets(topic=_NONE, version=version),
+        ListOffsets(partition=_NO_PARTITION, version=version),
+        *with_epoch,
+    )
+
+
+def _delete_records(version: int) -> Steps:
+    return (
+        DeleteRecords(2 * version + 1, version=version),
+        DeleteRecords(1000, version=version),
+        DeleteRecords(0, version=version),
+        DeleteRecords(0, _NONE, version=version),
+        DeleteRecords(0, partition=_NO_PARTITION, version=version),
+        ListOffsets(EARLIEST),
+        Fetch(2 * version + 1),
+    )
+
+
+def _offset_for_leader_epoch(version: int) -> Steps:
+    requests = (
+        *(OffsetForLeaderEpoch(epoch, version=version) for epoch in (0, 1, 5)),
+        OffsetForLeaderEpoch(partition=1, version=version),
+        OffsetForLeaderEpoch(partition=_NO_PARTITION, version=version),
+        OffsetForLeaderEpoch(topic=_NONE, version=version),
+        OffsetForLeaderEpoch(leader_epoch=5, version=version),
+    )
+    return (*requests, Produce(_one(b"more")), *requests[:1])
+
+
+def _commit(version: int) -> Steps:
+    return (
+        OffsetCommit(version, metadata=f"version {version}", version=version),
+        OffsetCommit(version, partition=_NO_PARTITION, version=version),
+        OffsetCommit(version, generation=1, member="unknown", version=version),
+        OffsetFetch(),
+        OffsetCommit(version + 100, metadata="", version=version),
+        OffsetFetch(),
+    )
+
+
+def _fetch_commits(version: int) -> Steps:
+    all_topics = (OffsetFetch(topic=None, version=version),) if 2 <= version < _BY_ID else ()
+    return (
+        *(OffsetFetch(partition=partition, version=version) for partition in (0, 1, 2)),
+        OffsetFetch("trial-group-none", version=version),
+        *all_topics,
+    )
+
+
+def _create_topics(version: int) -> Steps:
+    topic = f"trial-{version}"
+    return (
+        CreateTopic(topic, 2, (("max.message.bytes", "3000"),), version=version),
+        CreateTopic(topic, version=version),
+        CreateTopic(f"{topic}-valid", validate_only=True, version=version),
+        CreateTopic(f"{topic}-bad", partitions=0, version=version),
+        CreateTopic(f"{topic}-bad", replication_factor=0, version=version),
+        CreateTopic(f"{topic}-bad", configs=(("retention.ms", "soon"),), version=version),
+        CreateTopic("a/b", version=version),
+        CreateTopic(
+            f"{topic}-placed",
+            -1,
+            replication_factor=-1,
+            assignments=((0, (1,)), (1, (1,))),
+            version=version,
+        ),
+        Eventually(DescribeConfigs(_SETTINGS, topic)),
+        Metadata(None),
+        DeleteTopic(topic),
+        DeleteTopic(f"{topic}-placed"),
+    )
+
+
+def _delete_topics(version: int) -> Steps:
+    topic = f"trial-{version}"
+    return (
+        CreateTopic(topic),
+        DeleteTopic(topic, version=version),
+        DeleteTopic(topic, version=version),
+        DeleteTopic(_NONE, version=version),
+        Eventually(Metadata(None)),
+    )
+
+
+def _create_partitions(version: int) -> Steps:
+    topic = f"trial-{version}"
+    return (
+        CreateTopic(topic),
+        CreatePartitions(4, topic, validate_only=True, version=version),
+        CreatePartitions(3, topic, version=version),
+        CreatePartitions(2, topic, version=version),
+        CreatePartitions(2, _NONE, version=version),
+        Eventually(Metadata((topic,))),
+    )
+
+
+def _set(value: str | None, name: str = "max.message.bytes") -> tuple[tuple[str, Operation, str | None], ...]:
+    return ((name, Operation.DELETE if value is None else Operation.SET, value),)
+
+
+def _incremental_alter_configs(version: int) -> Steps:
+    shown = Eventually(DescribeConfigs(_SETTINGS))
+    return (
+        IncrementalAlterConfigs(_set(f"{3000 + version}"), version=version),
+        shown,
+        IncrementalAlterConfigs(_set("4000"), validate_only=True, version=version),
+        IncrementalAlterConfigs(_set("soon", "retention.ms"), version=version),
+        IncrementalAlterConfigs(_set("4000"), _NONE, version=version),
+        IncrementalAlterConfigs(_set("700000", "retention.ms"), version=version),
+        shown,
+        IncrementalAlterConfigs(_set(None), version=version),
+        shown,
+    )
+
+
+def _alter_configs(version: int) -> Steps:
+    shown = Eventually(DescribeConfigs(_SETTINGS))
+    return (
+        AlterConfigs((("max.message.bytes", f"{3000 + version}"),), version=version),
+        shown,
+        AlterConfigs((("max.message.bytes", "4000"),), validate_only=True, version=version),
+        AlterConfigs((("retention.ms", "soon"),), version=version),
+        AlterConfigs((("max.message.bytes", "4000"),), _NONE, version=version),
+        AlterConfigs((("retention.ms", "700000"),), version=version),
+        shown,
+    )
+
+
+def _init_producer_id(version: int) -> Steps:
+    return InitProducerId(version=version), InitProducerId(version=version)
+
+
+def _metadata(version: int) -> Steps:
+    return (
+        Metadata(("trial", "trial-two"), version),
+        Metadata((_NONE, "trial-two"), version),
+        Metadata(("a/b", "trial"), version),
+        Metadata(None, version),
+    )
+
+
+def _delete_groups(version: int) -> Steps:
+    group = f"trial-group-{version}"
+    return (
+        OffsetCommit(5, group),
+        OffsetFetch(group),
+        DeleteGroup(group, version),
+        DeleteGroup(group, version),
+        OffsetFetch(group),
+    )
+
+
+def _elect_leaders(version: int) -> Steps:
+    topic = f"trial-{version}"
+    return (
+        placed(1, 2, topic=topic, partitions=2),
+        AlterReassignment((2, 1), topic, 1),
+        ElectLeaders(topic, 1, version=version),
+        ElectLeaders(topic, 0, version=version),
+        ElectLeaders(_NONE, version=version),
+        AwaitTopic(topic),
+    )
+
+
+def _alter_reassignments(version: int) -> Steps:
+    topic = f"trial-{version}"
+    return (
+        placed(1, 2, topic=topic, partitions=2),
+        AlterReassignment((1, 3), topic, 1, version=version),
+        AlterReassignment((), topic, version=version),
+        AlterReassignment(None, topic, version=version),
+        AlterReassignment((1, 3), _NONE, version=version),
+        AwaitTopic(topic),
+    )
+
+
+def _records(*records: Record) -> Produce:
+    return Produce((Batch(records),))
+
+
+_LOG: Final = (
+    CreateTopic(partitions=2),
+    _records(Record(b"a", timestamp_ms=BASE_TIMESTAMP_MS), Record(b"b", timestamp_ms=BASE_TIMESTAMP_MS + 2)),
+    _records(Record(b"c", timestamp_ms=BASE_TIMESTAMP_MS), Record(b"d", headers=(("h", b"1"),))),
+    _records(Record(b"e", b"key", BASE_TIMESTAMP_MS + 1), Record(None, b"key"), Record(b"f")),
+    Produce(_one(b"other"), partition=1),
+)
+
+_ROWS: Final = (
+    _Row(
+        ApiKey.PRODUCE,
+        (
+            CreateTopic(),
+            CreateTopic("trial-times", configs=(("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1"))),
+            CreateTopic("trial-compact", configs=(("cleanup.policy", "compact"),)),
+            CreateTopic("trial-small", configs=(("max.message.bytes", "200"), ("retention.ms", "-1"))),
+            *(InitProducerId() for _ in known_versions(ApiKey.PRODUCE)),
+        ),
+        _produce,
+        (Fetch(3 * len(known_versions(ApiKey.PRODUCE)) - 2), Fetch(topic="trial-times"), Fetch(topic="trial-small")),
+        {
+            Produce: "error base_offset log_start_offset log_append_time record_errors",
+            Fetch: "error records producers append_times",
+        },
+        (sources.KIP_98, sources.KIP_32),
+    ),
+    _Row(
+        ApiKey.FETCH,
+        (*_LOG, DeleteRecords(1)),
+        _fetch,
+        (),
+        {Fetch: "error records high_watermark last_stable_offset log_start_offset leader_epochs"},
+        (sources.KIP_74, sources.KIP_320),
+    ),
+    _Row(
+        ApiKey.LIST_OFFSETS,
+        (*_LOG, DeleteRecords(1)),
+        _list_offsets,
+        (),
+        {ListOffsets: "error offset timestamp leader_epoch"},
+        (sources.KIP_79,),
+    ),
+    _Row(
+        ApiKey.DELETE_RECORDS,
+        _LOG,
+        _delete_records,
+        (),
+        {DeleteRecords: "error low_watermark", ListOffsets: "error offset", Fetch: "error records"},
+        (sources.KIP_107,),
+    ),
+    _Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        _LOG,
+        _offset_for_leader_epoch,
+        (),
+        {OffsetForLeaderEpoch: "error leader_epoch end_offset"},
+        (sources.KIP_101,),
+    ),
+    _Row(
+        ApiKey.OFFSET_COMMIT,
+        (CreateTopic(),),
+        _commit,
+        (),
+        {OffsetCommit: "error", OffsetFetch: "error committed_offset metadata"},
+    ),
+    _Row(
+        ApiKey.OFFSET_FETCH,
+        (
+            CreateTopic(partitions=3),
+            OffsetCommit(5, leader_epoch=0, metadata="five"),
+            OffsetCommit(6, partition=1),
+        ),
+        _fetch_commits,
+        (),
+        {OffsetFetch: "error committed_offset committed_leader_epoch metadata committed"},
+    ),
+    _Row(
+        ApiKey.CREATE_TOPICS,
+        (),
+        _create_topics,
+        (),
+        {
+            CreateTopic: "error num_partitions replication_factor configs topic_id",
+            DescribeConfigs: "error set",
+            Metadata: "topics",
+        },
+        (sources.KIP_4_METADATA,),
+    ),
+    _Row(
+        ApiKey.DELETE_TOPICS,
+        (),
+        _delete_topics,
+        (),
+        {DeleteTopic: "error", Metadata: "topics"},
+        (sources.KIP_4_METADATA,),
+    ),
+    _Row(
+        ApiKey.CREATE_PARTITIONS,
+        (),
+        _create_partitions,
+        (),
+        {CreatePartitions: "error", Metadata: "topics"},
+        (sources.KIP_195,),
+    ),
+    _Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        (CreateTopic(),),
+        _incremental_alter_configs,
+        (),
+        {IncrementalAlterConfigs: "error", DescribeConfigs: "error set"},
+        (sources.KIP_339,),
+    ),
+    _Row(
+        ApiKey.ALTER_CONFIGS,
+        (CreateTopic(),),
+        _alter_configs,
+        (),
+        {AlterConfigs: "error", DescribeConfigs: "error set"},
+        (sources.KIP_133,),
+    ),
+    _Row(
+        ApiKey.INIT_PRODUCER_ID,
+        (CreateTopic(),),
+        _init_producer_id,
+        (),
+        {InitProducerId: "error producer producer_epoch"},
+        (sources.KIP_98,),
+    ),
+    _Row(
+        ApiKey.METADATA,
+        (CreateTopic(partitions=2), CreateTopic("trial-two")),
+        _metadata,
+        (),
+        {Metadata: "topics leaders unrequested every_broker"},
+        (sources.KIP_4_METADATA,),
+    ),
+    _Row(
+        ApiKey.DELETE_GROUPS,
+        (CreateTopic(),),
+        _delete_groups,
+        (),
+        {DeleteGroup: "error", OffsetFetch: "error committed_offset"},
+        (sources.KIP_229,),
+    ),
+    _Row(
+        ApiKey.ELECT_LEADERS,
+        (),
+        _elect_leaders,
+        (),
+        {ElectLeaders: "error", AwaitTopic: "partitions leader_epochs all_agree"},
+        (sources.KIP_183, sources.KIP_460),
+        nodes_min=3,
+    ),
+    _Row(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        (),
+        _alter_reassignments,
+        (),
+        {AlterReassignment: "error", AwaitTopic: "partitions all_agree"},
+        (sources.KIP_455,),
+        nodes_min=3,
+    ),
+)
+
+
+def _requirement(row: _Row) -> Requirement:
+    judged = reduce(or_, (judges(*names.split(), of=step) for step, names in row.judged.items()))
+    versions = st.permutations(known_versions(row.api))
+    steps = versions.map(lambda order: tuple(step for version in order for step in row.steps(version)))
+    return Requirement(
+        id=requirement_of("every-version", row.api),
+        level=Level.MUST,
+        text=f"Each version of {api_name(row.api)} that ApiVersions lists has the effects, results and errors of the "
+        "other versions, except for fields that it does not have.",
+        sources=(sources.PROTOCOL, sources.KIP_35, *row.sources),
+        check=sequential(script(*row.before, steps, *row.after), judged, cost=5),
+        needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
+        nodes_min=row.nodes_min,
+        since=KRAFT if row.nodes_min > 1 else None,
+    )
+
+
+REQUIREMENTS: Final = tuple(map(_requirement, _ROWS))
