@@ -67,6 +67,7 @@ class _Row:
     after: Steps
     judged: Mapping[type[Step], str]
     sources: tuple[Any, ...] = ()
+    since: str | None = None
     nodes_min: int = 1
 
 
@@ -415,6 +416,7 @@ _ROWS: Final = (
         (),
         {IncrementalAlterConfigs: "error", DescribeConfigs: "error set"},
         (sources.KIP_339,),
+        KRAFT,
     ),
     _Row(
         ApiKey.ALTER_CONFIGS,
@@ -423,6 +425,7 @@ _ROWS: Final = (
         (),
         {AlterConfigs: "error", DescribeConfigs: "error set"},
         (sources.KIP_133,),
+        KRAFT,
     ),
     _Row(
         ApiKey.INIT_PRODUCER_ID,
@@ -434,10 +437,10 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.METADATA,
-        (CreateTopic(partitions=2), CreateTopic("trial-two")),
+        (placed(1, partitions=2), placed(1, topic="trial-two")),
         _metadata,
         (),
-        {Metadata: "topics leaders unrequested every_broker"},
+        {Metadata: "topics leaders partitions unrequested every_broker"},
         (sources.KIP_4_METADATA,),
     ),
     _Row(
@@ -455,6 +458,7 @@ _ROWS: Final = (
         (),
         {ElectLeaders: "error", AwaitTopic: "partitions leader_epochs all_agree"},
         (sources.KIP_183, sources.KIP_460),
+        KRAFT,
         nodes_min=3,
     ),
     _Row(
@@ -464,6 +468,7 @@ _ROWS: Final = (
         (),
         {AlterReassignment: "error", AwaitTopic: "partitions all_agree"},
         (sources.KIP_455,),
+        KRAFT,
         nodes_min=3,
     ),
 )
@@ -482,7 +487,7 @@ def _requirement(row: _Row) -> Requirement:
         check=sequential(script(*row.before, steps, *row.after), judged, cost=5),
         needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
         nodes_min=row.nodes_min,
-        since=KRAFT if row.nodes_min > 1 else None,
+        since=row.since,
     )
 
 

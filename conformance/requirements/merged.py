@@ -18,6 +18,7 @@ from conformance.requirements.requirement import KRAFT, Level, Requirement, requ
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.requests import api_key
 from conformance.sequential.steps import (
+    EARLIEST,
     AlterReassignment,
     ApiKey,
     AwaitTopic,
@@ -37,6 +38,7 @@ from conformance.sequential.steps import (
     IncrementalAlterConfigs,
     InitProducerId,
     JoinGroup,
+    ListOffsets,
     Merged,
     Metadata,
     OffsetCommit,
@@ -49,7 +51,7 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import SEVERAL_PARTITIONS, many, placed, script
+from conformance.sequential.strategies import BASE_TIMESTAMP_MS, SEVERAL_PARTITIONS, many, placed, script
 from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.requests import LAST_GROUP_VERSION_BY_NAME as _BY_NAME
 from fixtures.targets.target import Capability
@@ -77,6 +79,8 @@ _PARTITIONS: Final = range(SEVERAL_PARTITIONS)
 _GROUPS: Final = tuple(f"trial-{name}" for name in ("one", "two", "three", "four", "five", "six"))
 """More groups than brokers, so that a broker coordinates several."""
 _TOPICS: Final = ("trial", "trial-two", "trial-three")
+_EPOCH_SINCE: Final = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
+"""First version of a request with the leader epoch of the client (KIP-320)."""
 
 _OFFSETS: Final = st.integers(0, 1000)
 _COMMITS: Final = (
@@ -113,6 +117,16 @@ _RECORDS: Final = (
         for index in range(SEVERAL_PARTITIONS)
     ),
 )
+_RECORDS_OF_TWO: Final = (
+    *_RECORDS,
+    CreateTopic("trial-two", partitions=3),
+    *(
+        Produce((Batch((Record(b"two", timestamp_ms=BASE_TIMESTAMP_MS),) * (index + 7)),), "trial-two", index)
+        for index in range(3)
+    ),
+    DeleteRecords(2, partition=2),
+    DeleteRecords(4, topic="trial-two"),
+)
 _CREATED: Final = tuple(CreateTopic(topic, partitions=count) for count, topic in enumerate(_TOPICS, 1))
 _SETTINGS: Final = ("max.message.bytes", "retention.ms", "segment.ms")
 _SETTING_NAMES: Final = st.sampled_from(_SETTINGS)
@@ -139,15 +153,61 @@ def _commits_in(version: int) -> tuple[Step, ...]:
     return _in_version(version, *commits), OffsetFetch(), OffsetFetch(topic="trial-two"), OffsetFetch(partition=2)
 
 
-def _produces_in(version: int) -> Merged:
-    places = (("trial", 0), ("trial", _NO_PARTITION), ("trial-two", 0), ("trial", 1), ("trial-two", 1))
+def _produces_in(version: int, producer: int | None = None) -> Merged:
+    """Return merged Produce requests in one version; acks is 1 in each second version.
+
+    :param producer: producer of the batches, which are the first ones of this producer.
+    """
+    places = (("trial", 0), ("trial", _NO_PARTITION), ("trial-two", 0), ("trial", 1), ("trial-times", 1))
     return _in_version(
         version,
         *(
-            Produce((Batch((Record(b"v%d of %d" % (version, number)),)),), topic=topic, partition=partition)
-            for number, (topic, partition) in enumerate(places)
+            Produce(
+                (Batch((Record(b"v%d of %d" % (version, number)),) * number, producer=producer),),
+                topic,
+                partition,
+                acks=1 if version % 2 else -1,
+            )
+            for number, (topic, partition) in enumerate(places, 1)
         ),
     )
+
+
+def _reads_in(version: int) -> Merged:
+    """Return merged Fetch requests of two topics in one version."""
+    fetches = (
+        Fetch(1),
+        Fetch(100, partition=1),
+        Fetch(topic="trial-two"),
+        Fetch(2, partition=2),
+        Fetch(partition=_NO_PARTITION),
+        Fetch(topic="trial-two", partition=1),
+        *((Fetch(leader_epoch=5, partition=3),) if version >= _EPOCH_SINCE[ApiKey.FETCH] else ()),
+    )
+    return _in_version(version, *fetches)
+
+
+def _looks_up_in(version: int) -> Merged:
+    """Return merged ListOffsets requests of two topics in one version."""
+    lookups = (
+        ListOffsets(EARLIEST, partition=2),
+        ListOffsets(),
+        ListOffsets(EARLIEST, topic="trial-two"),
+        ListOffsets(BASE_TIMESTAMP_MS, partition=1),
+        ListOffsets(partition=_NO_PARTITION),
+        ListOffsets(BASE_TIMESTAMP_MS, topic="trial-two", partition=1),
+        *((ListOffsets(leader_epoch=5, partition=3),) if version >= _EPOCH_SINCE[ApiKey.LIST_OFFSETS] else ()),
+    )
+    return _in_version(version, *lookups)
+
+
+def _ends_in(version: int) -> Merged:
+    """Return merged OffsetForLeaderEpoch requests of two topics in one version."""
+    lookups = (
+        *(OffsetForLeaderEpoch(0, partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION)),
+        *(OffsetForLeaderEpoch(0, topic="trial-two", partition=index) for index in (1, 0)),
+    )
+    return _in_version(version, *lookups, OffsetForLeaderEpoch(leader_epoch=5, topic="trial-two", partition=2))
 
 
 def _reassigned(first: tuple[int, ...], second: tuple[int, ...], third: tuple[int, ...]) -> tuple[Step, ...]:
@@ -182,11 +242,33 @@ _ROWS: Final = (
         (
             CreateTopic(partitions=2),
             CreateTopic("trial-two", partitions=2),
+            CreateTopic(
+                "trial-times", 2, configs=(("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1"))
+            ),
             *map(_produces_in, known_versions(ApiKey.PRODUCE)),
-            many(st.sampled_from(known_versions(ApiKey.PRODUCE)).map(_produces_in), at_most=2),
+            *(
+                step
+                for number, version in enumerate(known_versions(ApiKey.PRODUCE))
+                for step in (InitProducerId(), *(_produces_in(version, number),) * 2)
+            ),
             *(Fetch(topic=topic, partition=index) for topic in ("trial", "trial-two") for index in range(2)),
+            Fetch(topic="trial-times", partition=1),
         ),
-        {Fetch: "error records"},
+        {Fetch: "error records producers"},
+    ),
+    _Row(
+        ApiKey.FETCH,
+        "several partitions of several topics",
+        (sources.PROTOCOL_ERRORS, sources.KIP_320),
+        (*_RECORDS_OF_TWO, *map(_reads_in, known_versions(ApiKey.FETCH))),
+        {},
+    ),
+    _Row(
+        ApiKey.LIST_OFFSETS,
+        "several partitions of several topics",
+        (sources.PROTOCOL_ERRORS, sources.KIP_320),
+        (*_RECORDS_OF_TWO, *map(_looks_up_in, known_versions(ApiKey.LIST_OFFSETS))),
+        {},
     ),
     _Row(
         ApiKey.OFFSET_FETCH,
@@ -328,9 +410,9 @@ _ROWS: Final = (
         "several partitions",
         (sources.KIP_101,),
         (
-            *_RECORDS,
+            *_RECORDS_OF_TWO,
             many(st.integers(0, 5).map(lambda index: Produce((Batch((Record(b"b"),)),), partition=index)), at_most=4),
-            Merged(tuple(OffsetForLeaderEpoch(0, partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION))),
+            *map(_ends_in, known_versions(ApiKey.OFFSET_FOR_LEADER_EPOCH)),
         ),
         {},
     ),

@@ -133,12 +133,18 @@ REQUIREMENTS: Final = (
                 st.sampled_from([(1, 2), (2, 3), (3, 1)]).map(lambda brokers: placed(*brokers, partitions=2)),
                 AwaitTopic(),
                 many(st.builds(On, _BROKERS, st.sampled_from([Metadata(), MetadataById(0)])), at_most=2),
-                *(On(broker, step) for broker in (1, 2, 3) for step in (Metadata(), MetadataById(0))),
+                placed(3, 1, topic="trial-two"),
+                AwaitTopic("trial-two"),
+                *(
+                    On(broker, step)
+                    for broker in (1, 2, 3)
+                    for step in (Metadata(("trial", "trial-two")), Metadata(("trial-two", "trial")), MetadataById(0))
+                ),
                 DeleteTopic(),
                 *(On(broker, MetadataById(0)) for broker in (1, 2, 3)),
             ),
             judges("partitions", "all_agree", "offline_replicas", of=AwaitTopic)
-            | judges("topics", "topic_ids", of=Metadata)
+            | judges("topics", "topic_ids", "partitions", of=Metadata)
             | judges("error", "name", of=MetadataById),
             cost=5,
         ),

@@ -45,10 +45,16 @@ _IDENTIFYING_FIELDS: Final = frozenset(
     {
         *("error", "base_offset", "offset", "records", "low_watermark", "end_offset", "producers"),
         *("topics", "num_partitions", "set", "committed_offset", "metadata", "state", "members"),
+        *("timestamp", "log_append_time", "high_watermark", "log_start_offset"),
     }
 )
 """Fields that show to which of several requests a response belongs. Requirements of the API judge other fields."""
-_OFFSETS: Final = frozenset({"base_offset", "offset", "low_watermark", "end_offset"})
+_OFFSETS: Final = frozenset(
+    {
+        *("base_offset", "offset", "low_watermark", "end_offset"),
+        *("timestamp", "log_append_time", "high_watermark", "log_start_offset"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ def meets(expected: Any, actual: Any) -> bool:
 
 
 def _own_mismatches(expectation: Expectation, response: Response) -> list[Mismatch]:
-    """Return the mismatches of one of several responses. Beside an error, offsets have no meaning."""
+    """Return the mismatches of one of several responses. Beside an error, offsets and times have no meaning."""
     without_offsets = expectation.get("error", "NONE") != "NONE"
     return mismatches(expectation, response, _IDENTIFYING_FIELDS - _OFFSETS if without_offsets else _IDENTIFYING_FIELDS)
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from conformance.sequential import admin_responses, group_responses
+from conformance.sequential.admin_responses import partition_state
 from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.real_values import Comparison
 from conformance.sequential.response import (
@@ -294,6 +295,9 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
         "every_broker": bool(response.brokers) and {*symbols.brokers} <= {each.node_id for each in response.brokers},
         "internal": all(_is_internal_flag_correct(topic) for topic in response.topics),
     }
+    values["partitions"] = tuple(
+        sorted((name, *partition_state(part, symbols)) for name, topic in topics for part in topic.partitions)
+    )
     values |= _operations(response, (topic for _, topic in topics if not topic.error_code))
     if step.topics is not None:
         values["unrequested"] = len(listed) - len(topics)

@@ -1,5 +1,6 @@
 """Model of CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from conformance.sequential.expectation import Expectation
@@ -93,6 +94,7 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
     topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in names)
     known = [name for name in names if name in cluster.topics]
     return {
+        **_placed_partitions(cluster, known),
         "topics": tuple(topics),
         "leaders": tuple(sorted((name, i, True) for name in known for i in range(_partition_count(cluster, name)))),
         "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
@@ -104,6 +106,17 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
         "internal": True,
         "operations": step.with_operations,
     }
+
+
+def _placed_partitions(cluster: ModelCluster, names: Sequence[str]) -> Expectation:
+    """Return name, index, leader, replicas and ISR of the topics' partitions; nothing if the cluster placed some."""
+    partitions = [(name, index, one) for name in names for index, one in enumerate(cluster.topics[name].partitions)]
+    if any(one.replicas is None or one.target is not None for _, _, one in partitions):
+        return {}
+    states = (
+        (name, index, one.leader, one.replicas, tuple(sorted(one.replicas or ()))) for name, index, one in partitions
+    )
+    return {"partitions": tuple(sorted(states))}
 
 
 def _metadata_error(cluster: ModelCluster, name: str) -> str:
