@@ -14,6 +14,7 @@ from conformance.sequential.steps import (
     TOPIC,
     AlterConfigs,
     ApiKey,
+    Batch,
     CreateTopic,
     DeleteTopic,
     DescribeConfigs,
@@ -23,7 +24,9 @@ from conformance.sequential.steps import (
     OffsetCommit,
     On,
     Operation,
+    Produce,
     RawRequest,
+    Record,
     ResourceType,
     UseDefaults,
     UseSettings,
@@ -81,6 +84,21 @@ _INVALID: Final = st.sampled_from(
 ).map(IncrementalAlterConfigs)
 
 
+_PRODUCED: Final = Eventually(Produce((Batch((Record(b"x" * 300),)),)), awaited=frozenset({"error", "log_append_time"}))
+"""A batch whose result depends on the settings. It is sent until a change is applied, so its offset is not judged."""
+_IN_TURN: Final[tuple[Change, ...]] = (
+    ("max.message.bytes", Operation.SET, "200"),
+    ("max.message.bytes", Operation.SET, "2000"),
+    ("cleanup.policy", Operation.SET, "compact"),
+    ("cleanup.policy", Operation.SET, "delete"),
+    ("message.timestamp.type", Operation.SET, "LogAppendTime"),
+    ("max.message.bytes", Operation.SET, "250"),
+    ("max.message.bytes", Operation.DELETE, None),
+    ("message.timestamp.type", Operation.SET, "CreateTime"),
+)
+_EFFECTIVE: Final = st.sampled_from(_IN_TURN)
+
+
 _METRICS: Final = "trial-metrics"
 _LISTED: Final = Eventually(ListConfigResources((_METRICS,)))
 
@@ -116,6 +134,24 @@ REQUIREMENTS: Final = (
                 _SHOWN,
             ),
             _ALTERED | _DESCRIBED,
+            cost=3,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/changes-are-applied",
+        level=Level.MUST,
+        text="A change of a topic's max.message.bytes, message.timestamp.type or cleanup.policy applies to later Produce "
+        "requests, and a deleted setting no longer does.",
+        sources=(sources.KIP_339, sources.TOPIC_CONFIGS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                _PRODUCED,
+                many(_EFFECTIVE.map(lambda change: (IncrementalAlterConfigs((change,)), _PRODUCED)), at_most=4),
+                *(step for change in _IN_TURN for step in (IncrementalAlterConfigs((change,)), _PRODUCED)),
+            ),
+            _ALTERED | judges("error", "log_append_time", of=Produce),
             cost=3,
         ),
         needs=_TOPICS,

@@ -34,6 +34,9 @@ _THIRTY_YEARS_MS: Final = str(30 * 365 * 86_400_000)
 _LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_AGO_MS))
 _CODECS: Final = st.sampled_from(Compression)
 _ONE_RECORD: Final = (Record(b"x"),)
+_WITH_MANY_HEADERS: Final = Record(b"headers", headers=tuple((f"h{n % 30}", b"%d" % n) for n in range(40)))
+_LARGE: Final = Record(bytes(range(256)) * 3600)
+"""A record of 900 kB."""
 _COMPRESSED: Final = tuple(codec for codec in Compression if codec is not Compression.NONE)
 _UNREADABLE: Final = (Flaw.COUNT_AND_OFFSETS, Flaw.GARBLED)
 """The flaws that a broker finds only if it decompresses the records."""
@@ -329,7 +332,9 @@ REQUIREMENTS: Final = (
                         )
                     )
                 ),
+                _CODECS.map(lambda codec: Produce((Batch((_WITH_MANY_HEADERS, _LARGE), codec),))),
                 Fetch(),
+                Fetch(partition_max_bytes=1 << 21),
             ),
             judges("error", of=Produce) | _LOG,
         ),
