@@ -141,8 +141,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/changes-are-applied",
         level=Level.MUST,
-        text="A change of a topic's max.message.bytes, message.timestamp.type or cleanup.policy applies to later Produce "
-        "requests, and a deleted setting no longer does.",
+        text="A change of the settings max.message.bytes, message.timestamp.type and cleanup.policy applies to later "
+        "Produce requests, and a deleted setting no longer does.",
         sources=(sources.KIP_339, sources.TOPIC_CONFIGS),
         check=sequential(
             script(

@@ -35,7 +35,7 @@ _LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_
 _CODECS: Final = st.sampled_from(Compression)
 _ONE_RECORD: Final = (Record(b"x"),)
 _WITH_MANY_HEADERS: Final = Record(b"headers", headers=tuple((f"h{n % 30}", b"%d" % n) for n in range(40)))
-_LARGE: Final = Record(bytes(range(256)) * 3600)
+_LARGE: Final = Record(b"x" * 900_000)
 """A record of 900 kB."""
 _COMPRESSED: Final = tuple(codec for codec in Compression if codec is not Compression.NONE)
 _UNREADABLE: Final = (Flaw.COUNT_AND_OFFSETS, Flaw.GARBLED)
