@@ -11,7 +11,7 @@ A cosmetic deviation alone is no violation, unless the requirement is about such
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -64,9 +64,13 @@ _OTHERS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another `Judges`."""
+    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another `Judges`.
+
+    :ivar compares_versions: whether a step that deviates in each version in which the script sends it is not judged.
+    """
 
     fields: Mapping[type[Step], frozenset[str]]
+    compares_versions: bool = False
 
     def of(self, kind: type[Step]) -> frozenset[str]:
         """Return the judged fields of a kind of step; none if its responses are not judged."""
@@ -76,7 +80,8 @@ class Judges:
         return kind in self.fields
 
     def __or__(self, other: "Judges") -> "Judges":
-        return Judges({kind: self.of(kind) | other.of(kind) for kind in {**self.fields, **other.fields}})
+        fields = {kind: self.of(kind) | other.of(kind) for kind in {**self.fields, **other.fields}}
+        return Judges(fields, self.compares_versions or other.compares_versions)
 
 
 class Rank(IntEnum):
@@ -154,7 +159,27 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
         shown += _without_leader(steps)
     if last := max((each.step for each in shown), default=0):
         shown += [each for each in _awaited_without_success(steps[: last - 1]) if each not in shown]
+    if judged.compares_versions:
+        shown = _in_some_versions(steps, shown)
     return sorted(shown, key=lambda each: (each.rank, each.step, each.mismatch.field != "error"))
+
+
+def _in_some_versions(steps: _Steps, found: Sequence[Deviation]) -> list[Deviation]:
+    """Return the deviations that a step does not have each time that the script has this step, in whatever version."""
+    numbers: dict[Step, list[int]] = {}
+    for number, (step, _, _) in enumerate(steps, start=1):
+        numbers.setdefault(_without_version(step), []).append(number)
+    deviating = {(each.step, each.mismatch.field) for each in found}
+
+    def is_in_each(deviation: Deviation) -> bool:
+        alike = numbers[_without_version(steps[deviation.step - 1][0])]
+        return len(alike) > 1 and all((number, deviation.mismatch.field) in deviating for number in alike)
+
+    return [each for each in found if not is_in_each(each)]
+
+
+def _without_version(step: Step) -> Step:
+    return replace(step, version=None) if hasattr(step, "version") else step  # type: ignore[call-arg]
 
 
 def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
