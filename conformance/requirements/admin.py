@@ -22,6 +22,8 @@ from conformance.sequential.steps import (
     Fetch,
     ListOffsets,
     Metadata,
+    OffsetCommit,
+    OffsetFetch,
     On,
     Placement,
     Produce,
@@ -207,6 +209,10 @@ REQUIREMENTS: Final = (
                 CreatePartitions(8, topic="trial-none"),
                 CreatePartitions(9, validate_only=True),
                 produces(partition=st.integers(0, 6)),
+                produces(partition=st.just(6)),
+                Fetch(partition=6),
+                OffsetCommit(3, partition=6),
+                OffsetFetch(partition=6),
                 Fetch(),
                 ListOffsets(),
                 ListOffsets(partition=6),
@@ -216,6 +222,8 @@ REQUIREMENTS: Final = (
             | judges("error", "base_offset", of=Produce)
             | judges("error", "records", of=Fetch)
             | judges("error", "offset", of=ListOffsets)
+            | judges("error", of=OffsetCommit)
+            | judges("error", "committed_offset", of=OffsetFetch)
             | _PRESENCE,
             cost=5,
         ),

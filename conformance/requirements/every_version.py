@@ -36,8 +36,12 @@ from conformance.sequential.steps import (
     Eventually,
     Fetch,
     Flaw,
+    Heartbeat,
     IncrementalAlterConfigs,
     InitProducerId,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
     ListOffsets,
     Metadata,
     OffsetCommit,
@@ -47,6 +51,7 @@ from conformance.sequential.steps import (
     Produce,
     Record,
     Step,
+    SyncGroup,
 )
 from conformance.sequential.strategies import BASE_TIMESTAMP_MS, placed, script
 from fixtures.clients.messages import api_name, known_versions
@@ -71,13 +76,23 @@ class _Row:
     sources: tuple[Any, ...] = ()
     since: str | None = None
     nodes_min: int = 1
+    in_order: bool = False
+    """Whether the versions are in ascending order, because the steps depend on those of the versions before."""
 
 
 _NO_PARTITION: Final = 1000
 _NONE: Final = "trial-none"
-_SETTINGS: Final = ("max.message.bytes", "retention.ms")
+_DESCRIBED: Final = Eventually(
+    DescribeConfigs(("max.message.bytes", "retention.ms")), awaited=frozenset({"error", "set"})
+)
 _WITH_EPOCH: Final[Mapping[ApiKey, int]] = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
 """First version of a request with the leader epoch of the client (KIP-320)."""
+_ID_FIRST_SINCE: Final = 4
+"""First version of JoinGroup in which a new member first receives its id (KIP-394). Older ones are not sent."""
+_STATES_SINCE: Final = 4
+"""First version of ListGroups with a filter of states (KIP-518)."""
+_TYPES_SINCE: Final = 5
+"""First version of ListGroups with a filter of types (KIP-848)."""
 _BY_ID: Final = 10
 """First version of OffsetFetch that names topics by id. It cannot fetch all offsets of a group in this script."""
 
@@ -188,7 +203,7 @@ def _create_topics(version: int) -> Steps:
         CreateTopic("trial-bad", configs=(("retention.ms", "soon"),), version=version),
         CreateTopic("a/b", version=version),
         CreateTopic("trial-placed", -1, replication_factor=-1, assignments=((0, (1,)), (1, (1,))), version=version),
-        Eventually(DescribeConfigs(_SETTINGS, "trial")),
+        _DESCRIBED,
         Metadata(("trial", "trial-placed", "trial-valid", "trial-bad")),
         *(DeleteTopic(topic) for topic in ("trial", "trial-placed", "trial-bad", "trial-valid")),
     )
@@ -221,7 +236,7 @@ def _set(value: str | None, name: str = "max.message.bytes") -> tuple[tuple[str,
 
 
 def _incremental_alter_configs(version: int) -> Steps:
-    shown = Eventually(DescribeConfigs(_SETTINGS))
+    shown = _DESCRIBED
     return (
         IncrementalAlterConfigs(_set("3000"), version=version),
         shown,
@@ -236,7 +251,7 @@ def _incremental_alter_configs(version: int) -> Steps:
 
 
 def _alter_configs(version: int) -> Steps:
-    shown = Eventually(DescribeConfigs(_SETTINGS))
+    shown = _DESCRIBED
     return (
         AlterConfigs((("max.message.bytes", "3000"),), version=version),
         shown,
@@ -295,10 +310,53 @@ def _alter_reassignments(version: int) -> Steps:
     )
 
 
+def _join_group(version: int) -> Steps:
+    """Return the requests of a member that leads a generation and leaves; a new one has the next number."""
+    if version < _ID_FIRST_SINCE:
+        return ()
+    member = version - _ID_FIRST_SINCE
+    group = f"trial-group-{version}"
+    return (
+        JoinGroup(group=group, version=version),
+        JoinGroup(member, group=group, version=version),
+        SyncGroup(member, group=group),
+        JoinGroup(member, group=group, version=version),
+        JoinGroup("unknown", group=group, version=version),
+        LeaveGroup(member, group=group),
+    )
+
+
+def _sync_group(version: int) -> Steps:
+    return (
+        SyncGroup(0, version=version),
+        SyncGroup(0, assignment=b"later", version=version),
+        SyncGroup(0, 2, version=version),
+        SyncGroup("unknown", version=version),
+    )
+
+
+def _heartbeat(version: int) -> Steps:
+    return tuple(Heartbeat(member, generation, version=version) for member, generation in _HEARTBEATS)
+
+
+def _list_groups(version: int) -> Steps:
+    states = ("Empty", "Stable") if version >= _STATES_SINCE else ()
+    types = ("consumer", "classic") if version >= _TYPES_SINCE else ()
+    return (
+        ListGroups(version=version),
+        ListGroups("trial-group", version),
+        ListGroups(_NONE, version),
+        *(ListGroups(version=version, states=(state,)) for state in states),
+        *(ListGroups(version=version, types=(each,)) for each in types),
+    )
+
+
 def _records(*records: Record) -> Produce:
     return Produce((Batch(records),))
 
 
+_MEMBER: Final = (CreateTopic(), OffsetCommit(0), JoinGroup(), JoinGroup(0))
+_HEARTBEATS: Final = ((0, 1), (0, 2), ("unknown", 1))
 _LOG: Final = (
     CreateTopic(partitions=2),
     _records(Record(b"a", timestamp_ms=BASE_TIMESTAMP_MS), Record(b"b", timestamp_ms=BASE_TIMESTAMP_MS + 2)),
@@ -446,6 +504,32 @@ _ROWS: Final = (
         (sources.KIP_229,),
     ),
     _Row(
+        ApiKey.JOIN_GROUP,
+        (CreateTopic(), *(OffsetCommit(0, f"trial-group-{version}") for version in known_versions(ApiKey.JOIN_GROUP))),
+        _join_group,
+        (),
+        {JoinGroup: "error member leader generation members protocol_name protocol_type"},
+        (sources.KIP_394,),
+        in_order=True,
+    ),
+    _Row(
+        ApiKey.SYNC_GROUP,
+        (*_MEMBER, SyncGroup(0)),
+        _sync_group,
+        (),
+        {SyncGroup: "error assignment protocol_name protocol_type"},
+        (sources.KIP_394,),
+    ),
+    _Row(ApiKey.HEARTBEAT, (*_MEMBER, SyncGroup(0)), _heartbeat, (), {Heartbeat: "error"}, (sources.KIP_394,)),
+    _Row(
+        ApiKey.LIST_GROUPS,
+        (*_MEMBER, SyncGroup(0), OffsetCommit(5, "trial-group")),
+        _list_groups,
+        (),
+        {ListGroups: "error listed state type protocol_type"},
+        (sources.KIP_518, sources.KIP_848),
+    ),
+    _Row(
         ApiKey.ELECT_LEADERS,
         (),
         _elect_leaders,
@@ -472,7 +556,8 @@ def _requirement(row: _Row) -> Requirement:
     judged = Judges({}, compares_versions=True) | reduce(
         or_, (judges(*names.split(), of=step) for step, names in row.judged.items())
     )
-    versions = st.permutations(known_versions(row.api))
+    known = known_versions(row.api)
+    versions = st.just(known) if row.in_order else st.permutations(known)
     steps = versions.map(lambda order: tuple(step for version in order for step in row.steps(version)))
     return Requirement(
         id=requirement_of("every-version", row.api),

@@ -20,6 +20,7 @@ from conformance.sequential.steps import (
     RawRequest,
     Record,
     SessionFetch,
+    Step,
 )
 from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, placed, produces, script, timestamps_ms
 from fixtures.clients.record_batch import RecordBatch, encode_batch
@@ -49,6 +50,24 @@ def _bytes_of(produced: list[Produce]) -> int:
 def _single_record(partition: int) -> Produce:
     """Return a request with one record, so that a fetch from any offset begins with the record at that offset."""
     return Produce((Batch((Record(b"a"),)),), partition=partition)
+
+
+_SESSIONS_SINCE: Final = 7
+"""First version of Fetch with sessions."""
+
+
+def _session_in(version: int) -> tuple[Step, ...]:
+    """Return the requests of a session in one version of Fetch."""
+    return (
+        SessionFetch(((0, 0), (1, 0), (2, 0)), epoch=0, version=version),
+        _single_record(1),
+        SessionFetch(version=version),
+        SessionFetch(forgotten=(0, 2), version=version),
+        *map(_single_record, (0, 2)),
+        SessionFetch(version=version),
+        SessionFetch(epoch=77, version=version),
+        SessionFetch(epoch=-1, version=version),
+    )
 
 
 REQUIREMENTS: Final = (
@@ -231,6 +250,7 @@ REQUIREMENTS: Final = (
                 SessionFetch(((1, 2),)),
                 SessionFetch(((2, 0), (0, 0)), epoch=-1),
                 SessionFetch(),
+                *(st.integers(_SESSIONS_SINCE, 17).map(_session_in),) * 2,
             ),
             judges("error", "partitions", of=SessionFetch),
         ),

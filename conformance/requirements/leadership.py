@@ -20,6 +20,7 @@ from conformance.sequential.steps import (
     ElectionType,
     ElectLeaders,
     Fetch,
+    InitProducerId,
     ListOffsets,
     OffsetForLeaderEpoch,
     On,
@@ -55,6 +56,11 @@ def _led_by(*order: int) -> tuple[Step, ...]:
     return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
 
 
+def _numbered(sequence: int) -> Produce:
+    """Return a step that produces one record of the script's producer with this sequence number."""
+    return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),))
+
+
 REQUIREMENTS: Final = (
     Requirement(
         id="leadership/only-the-leader-serves",
@@ -83,6 +89,10 @@ REQUIREMENTS: Final = (
                     for epoch in (-1, 0)
                     for step in (ListOffsets(leader_epoch=epoch), OffsetForLeaderEpoch(leader_epoch=epoch))
                 ),
+                Fetch(),
+                ListOffsets(),
+                *_led_by(2, 1),
+                *(On(broker, step) for broker in (1, 3) for step in _FOR_THE_LEADER),
                 Fetch(),
                 ListOffsets(),
             ),
@@ -181,6 +191,31 @@ REQUIREMENTS: Final = (
                 *_led_by(2, 1, 3),
                 Fetch(),
                 ListOffsets(),
+            ),
+            _PARTITION_ERRORS,
+            cost=7,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+        since=KRAFT,
+    ),
+    Requirement(
+        id="leadership/producers-outlive-a-leader",
+        level=Level.MUST,
+        text="A new leader knows the idempotent producers of a partition. It acknowledges a repeated batch with "
+        "the original base offset, and rejects a batch out of sequence with OUT_OF_ORDER_SEQUENCE_NUMBER.",
+        sources=(sources.KIP_98, sources.KIP_360),
+        check=sequential(
+            script(
+                placed(1, 2, 3),
+                InitProducerId(),
+                many(produces(), at_least=0, at_most=2),
+                *map(_numbered, (0, 1)),
+                *_led_by(3, 1, 2),
+                *map(_numbered, (1, 0, 5, 2)),
+                *_led_by(2, 1, 3),
+                *map(_numbered, (2, 4, 3)),
+                Fetch(),
             ),
             _PARTITION_ERRORS,
             cost=7,

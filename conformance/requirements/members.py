@@ -27,7 +27,7 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import many, script
+from conformance.sequential.strategies import every_version, many, script
 from fixtures.targets.target import Capability
 
 _Protocols = tuple[tuple[str, bytes], ...]
@@ -141,6 +141,12 @@ REQUIREMENTS: Final = (
                     for member, generation in ((0, 2), (0, 0), ("unknown", 1), ("", -1))
                 ),
                 OffsetFetch(),
+                *every_version(OffsetCommit(12, member=0, generation=2)),
+                *(
+                    step
+                    for commit in every_version(OffsetCommit(13, member=0, generation=1))
+                    for step in (commit, OffsetFetch(), OffsetCommit(14, member=0, generation=1))
+                ),
             ),
             _JUDGED | _COMMITS,
             cost=_COST,

@@ -19,6 +19,7 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.requests import api_key
 from conformance.sequential.steps import (
     EARLIEST,
+    AlterConfigs,
     AlterReassignment,
     ApiKey,
     AwaitTopic,
@@ -128,6 +129,7 @@ _RECORDS_OF_TWO: Final = (
     DeleteRecords(4, topic="trial-two"),
 )
 _CREATED: Final = tuple(CreateTopic(topic, partitions=count) for count, topic in enumerate(_TOPICS, 1))
+_SET: Final = frozenset({"error", "set"})
 _SETTINGS: Final = ("max.message.bytes", "retention.ms", "segment.ms")
 _SETTING_NAMES: Final = st.sampled_from(_SETTINGS)
 
@@ -280,6 +282,18 @@ _ROWS: Final = (
             Merged(tuple(OffsetFetch(group, partition=index) for group in _GROUPS for index in range(2))),
             Merged(tuple(OffsetFetch(group, version=_BY_NAME) for group in _GROUPS)),
             Merged(tuple(OffsetFetch(_GROUPS[0], partition=index, version=7) for index in (1, 0))),
+            CreateTopic("trial-two", partitions=2),
+            *(OffsetCommit(700 + index, _GROUPS[0], "trial-two", index) for index in range(2)),
+            *(
+                _in_version(
+                    version,
+                    *(
+                        OffsetFetch(_GROUPS[0], topic, index)
+                        for topic, index in (("trial-two", 1), ("trial", 0), ("trial-two", 0), ("trial", 1))
+                    ),
+                )
+                for version in known_versions(ApiKey.OFFSET_FETCH)
+            ),
         ),
         {OffsetCommit: "error"},
     ),
@@ -305,7 +319,7 @@ _ROWS: Final = (
                     OffsetDelete(),
                     OffsetDelete(partition=_NO_PARTITION),
                     OffsetDelete(topic="trial-two"),
-                    OffsetDelete(partition=1),
+                    OffsetDelete(partition=2),
                 )
             ),
             *_COMMITTED,
@@ -396,12 +410,28 @@ _ROWS: Final = (
         "several partitions",
         (sources.KIP_107,),
         (
-            *_RECORDS,
+            *_RECORDS_OF_TWO,
             many(st.builds(DeleteRecords, st.integers(0, 2), partition=st.integers(1, 5)), at_most=3),
             Merged(
                 tuple(DeleteRecords(offset, partition=index) for index, offset in ((5, 4), (0, -1), (2, 9), (4, 3)))
             ),
             Merged((DeleteRecords(0, partition=_NO_PARTITION), DeleteRecords(3, partition=3))),
+            *(
+                _in_version(
+                    version,
+                    DeleteRecords(version + 1, partition=5),
+                    DeleteRecords(version + 5, topic="trial-two"),
+                    DeleteRecords(version + 2, topic="trial-two", partition=2),
+                )
+                for version in known_versions(ApiKey.DELETE_RECORDS)
+            ),
+            Merged(
+                (
+                    ListOffsets(EARLIEST, "trial-two", 2),
+                    *(ListOffsets(EARLIEST, partition=index) for index in _PARTITIONS),
+                    ListOffsets(EARLIEST, "trial-two"),
+                )
+            ),
         ),
         {},
     ),
@@ -420,7 +450,20 @@ _ROWS: Final = (
         ApiKey.DESCRIBE_PRODUCERS,
         "several partitions",
         (sources.KIP_664,),
-        (*_RECORDS, Merged(tuple(DescribeProducers(partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION)))),
+        (
+            *_RECORDS,
+            CreateTopic("trial-two", partitions=2),
+            *(
+                Produce((Batch((Record(b"a"),) * 9, producer=0),), topic="trial-two", partition=index)
+                for index in range(2)
+            ),
+            Merged(
+                (
+                    *(DescribeProducers(partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION)),
+                    DescribeProducers("trial-two", 1),
+                )
+            ),
+        ),
         {},
     ),
     _Row(
@@ -445,6 +488,29 @@ _ROWS: Final = (
             ),
             _in_version(0, _set("trial-none", "3000"), _set("trial-two", "6000")),
             *(Eventually(DescribeConfigs(_SETTINGS, topic)) for topic in _TOPICS),
+        ),
+        {DescribeConfigs: "error set"},
+    ),
+    _Row(
+        ApiKey.ALTER_CONFIGS,
+        "several topics",
+        (sources.KIP_133,),
+        (
+            *_CREATED,
+            *(
+                step
+                for version in known_versions(ApiKey.ALTER_CONFIGS)
+                for step in (
+                    _in_version(
+                        version,
+                        AlterConfigs((("max.message.bytes", f"{3000 + version}"),), "trial-three"),
+                        AlterConfigs((("retention.ms", "soon"),), "trial-two"),
+                        AlterConfigs((("max.message.bytes", f"{4000 + version}"),)),
+                        AlterConfigs((("max.message.bytes", "5000"),), "trial-none"),
+                    ),
+                    *(Eventually(DescribeConfigs(_SETTINGS, topic), awaited=_SET) for topic in _TOPICS),
+                )
+            ),
         ),
         {DescribeConfigs: "error set"},
     ),
@@ -481,6 +547,9 @@ _ROWS: Final = (
 )
 
 
+_SINCE_KRAFT: Final = frozenset({ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS})
+
+
 def _requirement(row: _Row) -> Requirement:
     judged = judges("responses", of=Merged)
     for step, names in row.judged.items():
@@ -494,7 +563,7 @@ def _requirement(row: _Row) -> Requirement:
         check=sequential(script(*row.parts), judged, cost=2),
         needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
         nodes_min=row.nodes_min,
-        since=KRAFT if row.api is ApiKey.INCREMENTAL_ALTER_CONFIGS or row.nodes_min > 1 else None,
+        since=KRAFT if row.api in _SINCE_KRAFT or row.nodes_min > 1 else None,
     )
 
 

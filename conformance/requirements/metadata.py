@@ -31,7 +31,7 @@ from conformance.sequential.steps import (
     RawRequest,
     Step,
 )
-from conformance.sequential.strategies import many, placed, script
+from conformance.sequential.strategies import every_version, many, placed, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -45,6 +45,9 @@ def _quorum(broker: int) -> Eventually:
     A new leader learns of an observer from the observer's first Fetch.
     """
     return Eventually(On(broker, DescribeQuorum()), awaited=frozenset({"every_broker"}))
+
+
+_PAGED_BY_ALL: Final = tuple(Eventually(On(broker, DescribeTopicPartitions())) for broker in (1, 2, 3))
 
 
 def _led_by_second(partition: int) -> tuple[Step, ...]:
@@ -133,15 +136,20 @@ REQUIREMENTS: Final = (
                 st.sampled_from([(1, 2), (2, 3), (3, 1)]).map(lambda brokers: placed(*brokers, partitions=2)),
                 AwaitTopic(),
                 many(st.builds(On, _BROKERS, st.sampled_from([Metadata(), MetadataById(0)])), at_most=2),
-                placed(3, 1, topic="trial-two"),
+                CreateTopic(
+                    "trial-two", -1, replication_factor=-1, assignments=((1, (2, 3)), (0, (3, 1)), (2, (1, 2)))
+                ),
                 AwaitTopic("trial-two"),
+                *_led_by_second(1),
                 *(
                     On(broker, step)
                     for broker in (1, 2, 3)
                     for step in (Metadata(("trial", "trial-two")), Metadata(("trial-two", "trial")), MetadataById(0))
                 ),
+                *every_version(Metadata(("trial", "trial-two"))),
                 DeleteTopic(),
                 *(On(broker, MetadataById(0)) for broker in (1, 2, 3)),
+                *every_version(Metadata(("trial", "trial-two"))),
             ),
             judges("partitions", "all_agree", "offline_replicas", of=AwaitTopic)
             | judges("topics", "topic_ids", "partitions", of=Metadata)
@@ -238,7 +246,8 @@ REQUIREMENTS: Final = (
         id="metadata/paged-partitions-have-new-leaders",
         level=Level.MUST,
         text="After a change of leader, DescribeTopicPartitions returns the new leader and its epoch, through each "
-        "broker. For the other partitions of the topic it returns the same as before.",
+        "broker, and the same as before for the other partitions. It returns added partitions, no deleted topic, and "
+        "the new id of a topic that is created again.",
         sources=(sources.KIP_966, sources.KIP_320),
         check=sequential(
             script(
@@ -247,9 +256,16 @@ REQUIREMENTS: Final = (
                 st.sampled_from([0, 1]).map(_led_by_second),
                 st.sampled_from([0, 1]).map(_led_by_second),
                 *_led_by_second(1),
-                *(Eventually(On(broker, DescribeTopicPartitions())) for broker in (1, 2, 3)),
+                *_PAGED_BY_ALL,
+                CreatePartitions(3, assignments=((3, 1),)),
+                AwaitTopic(),
+                *_PAGED_BY_ALL,
+                DeleteTopic(),
+                *_PAGED_BY_ALL,
+                placed(2, 3),
+                *_PAGED_BY_ALL,
             ),
-            judges("topics", "partitions", "leader_epochs", of=DescribeTopicPartitions),
+            judges("topics", "topic_ids", "partitions", "leader_epochs", of=DescribeTopicPartitions),
             cost=5,
         ),
         needs=_TOPICS | {Capability.REPLICATION},

@@ -10,7 +10,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import ApiKey, BrokerSetting, InitProducerId, ListTransactions, RawRequest, Step
-from conformance.sequential.strategies import script
+from conformance.sequential.strategies import every_version, script
 
 _JOIN: Final = {
     "group_id": "trial",
@@ -68,6 +68,10 @@ REQUIREMENTS: Final = (
                 *_LISTED,
                 InitProducerId(transactional_id=_ID),
                 *_LISTED,
+                *every_version(InitProducerId(transactional_id=_ID)),
+                *every_version(ListTransactions()),
+                *every_version(ListTransactions(states=("Ongoing", "Empty"))),
+                *every_version(ListTransactions(states=("Ongoing",))),
             ),
             judges("error", "producer", "producer_epoch", of=InitProducerId)
             | judges("error", "listed", "state", "producer", of=ListTransactions),

@@ -152,6 +152,7 @@ class AlterClientQuotas(Step):
     client: str
     validate_only: bool = False
     user: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class DescribeClientQuotas(Step):
 
     client: str
     strict: bool = True
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class SessionFetch(Step):
     forgotten: tuple[int, ...] = ()
     epoch: int | None = None
     topic: str = TOPIC
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +180,4 @@ class ListTransactions(Step):
     transactional_id: str = TOPIC
     states: tuple[str, ...] = ()
     producers: tuple[int, ...] = ()
+    version: int | None = None
