@@ -15,7 +15,7 @@ from typing import Any
 from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
-from conformance.requirements import consistency, every_version, merged, versions
+from conformance.requirements import compatibility, consistency, merged, versions
 from conformance.requirements.requirement import requirement_of
 from fixtures.clients.messages import ApiKey, api_name, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
@@ -605,15 +605,15 @@ _OF_VERSIONS = {id_: key for key in ApiKey if (id_ := requirement_of("versions",
 _CONSISTENCY_IDS = {requirement.id for requirement in consistency.REQUIREMENTS}
 _MERGED_IDS = {requirement.id for requirement in merged.REQUIREMENTS}
 _MERGED = [key for key in ApiKey if requirement_of("merged", key) in _MERGED_IDS]
-_EVERY_VERSION_IDS = {requirement.id for requirement in every_version.REQUIREMENTS}
-_EVERY_VERSION = [key for key in ApiKey if requirement_of("every-version", key) in _EVERY_VERSION_IDS]
+_COMPATIBILITY_IDS = {requirement.id for requirement in compatibility.REQUIREMENTS}
+_COMPATIBILITY = [key for key in ApiKey if requirement_of("compatibility", key) in _COMPATIBILITY_IDS]
 _READ_ONLY = [key for key in ApiKey if requirement_of("consistency", key) in _CONSISTENCY_IDS]
 
 NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **{id_: key for id_, key in _OF_VERSIONS.items() if key not in BROKER_APIS},
     **{requirement_of("consistency", key): key for key in _READ_ONLY if key not in BROKER_APIS},
     **{requirement_of("merged", key): key for key in _MERGED if key not in BROKER_APIS},
-    **{requirement_of("every-version", key): key for key in _EVERY_VERSION if key not in BROKER_APIS},
+    **{requirement_of("compatibility", key): key for key in _COMPATIBILITY if key not in BROKER_APIS},
     "fetch/session-returns-changed-partitions": "fetch sessions",
     "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
@@ -677,7 +677,7 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
     "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
-    **{requirement_of("every-version", key): _fails_when_old(key) for key in _EVERY_VERSION if key in BROKER_APIS},
+    **{requirement_of("compatibility", key): _fails_when_old(key) for key in _COMPATIBILITY if key in BROKER_APIS},
     **{
         requirement_of("consistency", key): Planted(every_nth_response(2, api_name(key), *_VARIED[key]))
         for key in _READ_ONLY
@@ -778,6 +778,7 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
     "leadership/deleted-records-stay-deleted": Planted(altered_responses("ListOffsets", _deletes_on_the_leader_alone)),
+    "leadership/producers-outlive-a-leader": Planted(altered_requests("Produce", _removes_producer_ids)),
     "leadership/records-outlive-a-leader": Planted(records_altered(_loses_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),

@@ -560,7 +560,7 @@ def _requirement(row: _Row) -> Requirement:
     versions = st.just(known) if row.in_order else st.permutations(known)
     steps = versions.map(lambda order: tuple(step for version in order for step in row.steps(version)))
     return Requirement(
-        id=requirement_of("every-version", row.api),
+        id=requirement_of("compatibility", row.api),
         level=Level.MUST,
         text=f"Each version of {api_name(row.api)} that ApiVersions lists has the effects, results and errors of the "
         "other versions, except for fields that it does not have.",
