@@ -588,6 +588,10 @@ _OF_MEMBERS = (
     "consistency/list-groups",
     "merged/describe-groups",
     "merged/delete-groups",
+    "compatibility/join-group",
+    "compatibility/sync-group",
+    "compatibility/heartbeat",
+    "compatibility/list-groups",
 )
 _MEMBER_APIS = (
     ApiKey.JOIN_GROUP,
