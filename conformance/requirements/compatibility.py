@@ -439,7 +439,7 @@ _ROWS: Final = (
         _create_topics,
         (),
         {
-            CreateTopic: "error num_partitions replication_factor configs topic_id",
+            CreateTopic: "error num_partitions replication_factor configs",
             DescribeConfigs: "error set",
             Metadata: "topics",
         },

@@ -165,7 +165,10 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
 
 
 def _in_some_versions(steps: _Steps, found: Sequence[Deviation]) -> list[Deviation]:
-    """Return the deviations that a step does not have each time that the script has this step, in whatever version."""
+    """Return the deviations that a step does not have each time that the script has this step, in whatever version.
+
+    A response without the field, because its version lacks it, is not counted.
+    """
     numbers: dict[Step, list[int]] = {}
     for number, (step, _, _) in enumerate(steps, start=1):
         numbers.setdefault(_without_version(step), []).append(number)
@@ -173,7 +176,9 @@ def _in_some_versions(steps: _Steps, found: Sequence[Deviation]) -> list[Deviati
 
     def is_in_each(deviation: Deviation) -> bool:
         alike = numbers[_without_version(steps[deviation.step - 1][0])]
-        return len(alike) > 1 and all((number, deviation.mismatch.field) in deviating for number in alike)
+        field = deviation.mismatch.field
+        counted = [each for each in alike if (each, field) in deviating or field in steps[each - 1][1]]
+        return len(counted) > 1 and all((number, field) in deviating for number in counted)
 
     return [each for each in found if not is_in_each(each)]
 
