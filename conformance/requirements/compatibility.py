@@ -102,22 +102,24 @@ def _one(value: bytes, **fields: Any) -> tuple[Batch, ...]:
 
 
 def _produce(version: int) -> Steps:
-    """Return Produce requests of a new producer, and requests that are rejected."""
-    number = version - known_versions(ApiKey.PRODUCE)[0]
-    first = Batch((Record(b"a"), Record(b"b")), producer=number)
-    batches = ((first,), (first,), _one(b"gap", producer=number, sequence=5), _one(b"c", producer=number, sequence=2))
+    """Return Produce requests to a new topic, requests that are rejected, and requests to topics with settings."""
+    first = Batch((Record(b"a"), Record(b"b")), producer=0)
+    batches = ((first,), (first,), _one(b"gap", producer=0, sequence=5), _one(b"c", producer=0, sequence=2))
     return (
+        CreateTopic(),
         *(Produce(each, version=version) for each in batches),
         Produce(_one(b"acks"), acks=1, version=version),
         Produce(_one(b"acks"), acks=2, version=version),
         Produce(_one(b"crc", flaw=Flaw.WRONG_CRC), version=version),
         Produce(_one(b"none"), _NONE, version=version),
         Produce(_one(b"none"), partition=_NO_PARTITION, version=version),
+        DeleteRecords(1),
+        Produce(_one(b"last"), version=version),
+        Fetch(1),
+        DeleteTopic(),
         Produce(_one(b"time"), "trial-times", version=version),
         Produce(_one(b"no key"), "trial-compact", version=version),
         Produce(_one(b"x" * 300), "trial-small", version=version),
-        DeleteRecords(3 * number + 1),
-        Produce(_one(b"last"), version=version),
     )
 
 
@@ -279,7 +281,6 @@ def _metadata(version: int) -> Steps:
 def _delete_groups(version: int) -> Steps:
     return (
         OffsetCommit(5),
-        OffsetFetch(),
         DeleteGroup(version=version),
         DeleteGroup(version=version),
         OffsetFetch(),
@@ -369,14 +370,13 @@ _ROWS: Final = (
     _Row(
         ApiKey.PRODUCE,
         (
-            CreateTopic(),
             CreateTopic("trial-times", configs=(("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1"))),
             CreateTopic("trial-compact", configs=(("cleanup.policy", "compact"),)),
             CreateTopic("trial-small", configs=(("max.message.bytes", "200"), ("retention.ms", "-1"))),
-            *(InitProducerId() for _ in known_versions(ApiKey.PRODUCE)),
+            InitProducerId(),
         ),
         _produce,
-        (Fetch(3 * len(known_versions(ApiKey.PRODUCE)) - 2), Fetch(topic="trial-times"), Fetch(topic="trial-small")),
+        (Fetch(topic="trial-times"), Fetch(topic="trial-small")),
         {
             Produce: "error base_offset log_start_offset log_append_time record_errors",
             Fetch: "error records producers append_times",
