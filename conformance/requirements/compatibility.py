@@ -104,10 +104,12 @@ def _one(value: bytes, **fields: Any) -> tuple[Batch, ...]:
 def _produce(version: int) -> Steps:
     """Return Produce requests to a new topic, requests that are rejected, and requests to topics with settings."""
     first = Batch((Record(b"a"), Record(b"b")), producer=0)
-    batches = ((first,), (first,), _one(b"gap", producer=0, sequence=5), _one(b"c", producer=0, sequence=2))
     return (
         CreateTopic(),
-        *(Produce(each, version=version) for each in batches),
+        Produce((first,), version=version),
+        Produce((first,), acks=1, version=version),
+        Produce(_one(b"gap", producer=0, sequence=5), version=version),
+        Produce(_one(b"c", producer=0, sequence=2), version=version),
         Produce(_one(b"acks"), acks=1, version=version),
         Produce(_one(b"acks"), acks=2, version=version),
         Produce(_one(b"crc", flaw=Flaw.WRONG_CRC), version=version),
