@@ -18,6 +18,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.judging import Judges
+from conformance.sequential.model.unknown import BY_ID_SINCE
 from conformance.sequential.steps import (
     EARLIEST,
     LATEST,
@@ -53,7 +54,7 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import BASE_TIMESTAMP_MS, placed, script
+from conformance.sequential.strategies import BASE_TIMESTAMP_MS, LEADER_EPOCH_SINCE, placed, script
 from fixtures.clients.messages import api_name, known_versions
 from fixtures.targets.target import Capability
 
@@ -85,16 +86,14 @@ _NONE: Final = "trial-none"
 _DESCRIBED: Final = Eventually(
     DescribeConfigs(("max.message.bytes", "retention.ms")), awaited=frozenset({"error", "set"})
 )
-_WITH_EPOCH: Final[Mapping[ApiKey, int]] = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
-"""First version of a request with the leader epoch of the client (KIP-320)."""
 _ID_FIRST_SINCE: Final = 4
 """First version of JoinGroup in which a new member first receives its id (KIP-394). Older ones are not sent."""
 _STATES_SINCE: Final = 4
 """First version of ListGroups with a filter of states (KIP-518)."""
 _TYPES_SINCE: Final = 5
 """First version of ListGroups with a filter of types (KIP-848)."""
-_BY_ID: Final = 10
-"""First version of OffsetFetch that names topics by id. It cannot fetch all offsets of a group in this script."""
+_ALL_TOPICS_SINCE: Final = 2
+"""First version of OffsetFetch that can request all offsets of a group."""
 
 
 def _one(value: bytes, **fields: Any) -> tuple[Batch, ...]:
@@ -126,7 +125,7 @@ def _produce(version: int) -> Steps:
 
 
 def _fetch(version: int) -> Steps:
-    with_epoch = (Fetch(leader_epoch=5, version=version),) if version >= _WITH_EPOCH[ApiKey.FETCH] else ()
+    with_epoch = (Fetch(leader_epoch=5, version=version),) if version >= LEADER_EPOCH_SINCE[ApiKey.FETCH] else ()
     return (
         *(Fetch(offset, version=version) for offset in (0, 1, 2, 4, 6, 7, 1000)),
         Fetch(2, partition_max_bytes=1, version=version),
@@ -140,7 +139,9 @@ def _fetch(version: int) -> Steps:
 
 
 def _list_offsets(version: int) -> Steps:
-    with_epoch = (ListOffsets(leader_epoch=5, version=version),) if version >= _WITH_EPOCH[ApiKey.LIST_OFFSETS] else ()
+    with_epoch = (
+        (ListOffsets(leader_epoch=5, version=version),) if version >= LEADER_EPOCH_SINCE[ApiKey.LIST_OFFSETS] else ()
+    )
     timestamps = (EARLIEST, LATEST, *(BASE_TIMESTAMP_MS + ms for ms in (0, 1, 2, 5)))
     return (
         *(ListOffsets(timestamp, version=version) for timestamp in timestamps),
@@ -189,7 +190,9 @@ def _commit(version: int) -> Steps:
 
 
 def _fetch_commits(version: int) -> Steps:
-    all_topics = (OffsetFetch(topic=None, version=version),) if 2 <= version < _BY_ID else ()
+    all_topics = (
+        (OffsetFetch(topic=None, version=version),) if _ALL_TOPICS_SINCE <= version < BY_ID_SINCE[OffsetFetch] else ()
+    )
     return (
         *(OffsetFetch(partition=partition, version=version) for partition in (0, 1, 2)),
         OffsetFetch("trial-group-none", version=version),
@@ -240,30 +243,28 @@ def _set(value: str | None, name: str = "max.message.bytes") -> tuple[tuple[str,
 
 
 def _incremental_alter_configs(version: int) -> Steps:
-    shown = _DESCRIBED
     return (
         IncrementalAlterConfigs(_set("3000"), version=version),
-        shown,
+        _DESCRIBED,
         IncrementalAlterConfigs(_set("4000"), validate_only=True, version=version),
         IncrementalAlterConfigs(_set("soon", "retention.ms"), version=version),
         IncrementalAlterConfigs(_set("4000"), _NONE, version=version),
         IncrementalAlterConfigs(_set("700000", "retention.ms"), version=version),
-        shown,
+        _DESCRIBED,
         IncrementalAlterConfigs(_set(None), version=version),
-        shown,
+        _DESCRIBED,
     )
 
 
 def _alter_configs(version: int) -> Steps:
-    shown = _DESCRIBED
     return (
         AlterConfigs((("max.message.bytes", "3000"),), version=version),
-        shown,
+        _DESCRIBED,
         AlterConfigs((("max.message.bytes", "4000"),), validate_only=True, version=version),
         AlterConfigs((("retention.ms", "soon"),), version=version),
         AlterConfigs((("max.message.bytes", "4000"),), _NONE, version=version),
         AlterConfigs((("retention.ms", "700000"),), version=version),
-        shown,
+        _DESCRIBED,
     )
 
 

@@ -52,7 +52,14 @@ from conformance.sequential.steps import (
     Step,
     SyncGroup,
 )
-from conformance.sequential.strategies import BASE_TIMESTAMP_MS, SEVERAL_PARTITIONS, many, placed, script
+from conformance.sequential.strategies import (
+    BASE_TIMESTAMP_MS,
+    LEADER_EPOCH_SINCE,
+    SEVERAL_PARTITIONS,
+    many,
+    placed,
+    script,
+)
 from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.requests import LAST_GROUP_VERSION_BY_NAME as _BY_NAME
 from fixtures.targets.target import Capability
@@ -80,8 +87,6 @@ _PARTITIONS: Final = range(SEVERAL_PARTITIONS)
 _GROUPS: Final = tuple(f"trial-{name}" for name in ("one", "two", "three", "four", "five", "six"))
 """More groups than brokers, so that a broker coordinates several."""
 _TOPICS: Final = ("trial", "trial-two", "trial-three")
-_EPOCH_SINCE: Final = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
-"""First version of a request with the leader epoch of the client (KIP-320)."""
 
 _OFFSETS: Final = st.integers(0, 1000)
 _COMMITS: Final = (
@@ -184,7 +189,7 @@ def _reads_in(version: int) -> Merged:
         Fetch(2, partition=2),
         Fetch(partition=_NO_PARTITION),
         Fetch(topic="trial-two", partition=1),
-        *((Fetch(leader_epoch=5, partition=3),) if version >= _EPOCH_SINCE[ApiKey.FETCH] else ()),
+        *((Fetch(leader_epoch=5, partition=3),) if version >= LEADER_EPOCH_SINCE[ApiKey.FETCH] else ()),
     )
     return _in_version(version, *fetches)
 
@@ -198,7 +203,7 @@ def _looks_up_in(version: int) -> Merged:
         ListOffsets(BASE_TIMESTAMP_MS, partition=1),
         ListOffsets(partition=_NO_PARTITION),
         ListOffsets(BASE_TIMESTAMP_MS, topic="trial-two", partition=1),
-        *((ListOffsets(leader_epoch=5, partition=3),) if version >= _EPOCH_SINCE[ApiKey.LIST_OFFSETS] else ()),
+        *((ListOffsets(leader_epoch=5, partition=3),) if version >= LEADER_EPOCH_SINCE[ApiKey.LIST_OFFSETS] else ()),
     )
     return _in_version(version, *lookups)
 

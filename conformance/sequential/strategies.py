@@ -4,6 +4,7 @@ Few records, few batches and short values shrink to readable programs. Timestamp
 script has the same meaning on any day.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.sequential.requests import api_key
 from conformance.sequential.steps import TOPIC, Batch, Compression, CreateTopic, Flaw, Produce, Record, Script, Step
-from fixtures.clients.messages import known_versions
+from fixtures.clients.messages import ApiKey, known_versions
 
 Steps = SearchStrategy[tuple[Step, ...]]
 ProducerMove = tuple[str, Batch]
@@ -20,6 +21,8 @@ ProducerMove = tuple[str, Batch]
 
 BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
 """November 2023."""
+LEADER_EPOCH_SINCE: Final[Mapping[ApiKey, int]] = {ApiKey.FETCH: 9, ApiKey.LIST_OFFSETS: 4}
+"""First version of a request that has the leader epoch of the client (KIP-320)."""
 SEVERAL_PARTITIONS: Final = 6
 """Number of partitions of a topic, so that one of three brokers leads several."""
 

@@ -17,7 +17,7 @@ from conformance.liveness import responds
 from conformance.sequential import connections, timeouts
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.connections import TargetDown
-from conformance.sequential.judging import Rank, judge
+from conformance.sequential.judging import Judges, Rank, judge
 from conformance.sequential.layout import build
 from conformance.sequential.response import CLOSED, NOT_READY
 from conformance.sequential.session import Session
@@ -152,6 +152,24 @@ def test_an_effect_that_was_awaited_without_success_is_the_cause_of_later_deviat
     assert found.reason.startswith("step 2, AwaitTopic: offline_replicas was 1, not 0 (also step 3, Metadata: topics")
     as_expected = {"topics": (("trial", "NONE", 1),)}
     assert judge(script, (FINE[0], awaited, as_expected), judges("topics", of=Metadata)).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("epochs", "verdict"),
+    [
+        ((None, 7, 7), Verdict.OK),  # the oldest version has no epoch
+        ((7, 7, 7), Verdict.OK),
+        ((0, 0, 0), Verdict.OK),
+        ((None, 0, 7), Verdict.VIOLATION),
+        ((7, 0, 7), Verdict.VIOLATION),
+        ((None, None, 7), Verdict.VIOLATION),  # no other version has the field
+    ],
+)
+def test_a_deviation_in_each_version_is_none_between_versions(epochs, verdict):
+    script = Script((CreateTopic(), *(ListOffsets(version=version) for version in range(3))))
+    responses = ({"error": "NONE", "offset": 0} | ({} if each is None else {"leader_epoch": each}) for each in epochs)
+    between = Judges({}, compares_versions=True) | judges("error", "leader_epoch", of=ListOffsets)
+    assert judge(script, (FINE[0], *responses), between).verdict is verdict
 
 
 def test_the_first_wrong_step_is_named():
