@@ -79,6 +79,7 @@ class _Row:
     nodes_min: int = 1
     in_order: bool = False
     """Whether the versions are in ascending order, because the steps depend on those of the versions before."""
+    cost: int = 5
 
 
 _NO_PARTITION: Final = 1000
@@ -514,6 +515,7 @@ _ROWS: Final = (
         {JoinGroup: "error member leader generation members protocol_name protocol_type"},
         (sources.KIP_394,),
         in_order=True,
+        cost=15,  # a broker may wait for more members before it begins the first generation of each group
     ),
     _Row(
         ApiKey.SYNC_GROUP,
@@ -575,7 +577,7 @@ def _requirement(row: _Row) -> Requirement:
         text=f"Each version of {api_name(row.api)} that ApiVersions lists has the effects, results and errors of the "
         "other versions, except for fields that it does not have.",
         sources=(sources.PROTOCOL, sources.KIP_35, *row.sources),
-        check=sequential(script(*row.before, steps, *row.after), judged, cost=5),
+        check=sequential(script(*row.before, steps, *row.after), judged, cost=row.cost),
         needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
         nodes_min=row.nodes_min,
         since=row.since,
