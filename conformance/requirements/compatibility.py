@@ -185,7 +185,7 @@ def _commit(version: int) -> Steps:
         OffsetCommit(5, partition=_NO_PARTITION, version=version),
         OffsetCommit(5, generation=1, member="unknown", version=version),
         OffsetFetch(),
-        OffsetCommit(6, version=version),
+        OffsetCommit(6, metadata="six", version=version),
         OffsetFetch(),
     )
 
