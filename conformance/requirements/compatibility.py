@@ -41,7 +41,6 @@ from conformance.sequential.steps import (
     IncrementalAlterConfigs,
     InitProducerId,
     JoinGroup,
-    LeaveGroup,
     ListGroups,
     ListOffsets,
     Metadata,
@@ -77,9 +76,6 @@ class _Row:
     sources: tuple[Any, ...] = ()
     since: str | None = None
     nodes_min: int = 1
-    in_order: bool = False
-    """Whether the versions are in ascending order, because the steps depend on those of the versions before."""
-    cost: int = 5
 
 
 _NO_PARTITION: Final = 1000
@@ -87,8 +83,6 @@ _NONE: Final = "trial-none"
 _DESCRIBED: Final = Eventually(
     DescribeConfigs(("max.message.bytes", "retention.ms")), awaited=frozenset({"error", "set"})
 )
-_ID_FIRST_SINCE: Final = 4
-"""First version of JoinGroup in which a new member first receives its id (KIP-394). Older ones are not sent."""
 _STATES_SINCE: Final = 4
 """First version of ListGroups with a filter of states (KIP-518)."""
 _TYPES_SINCE: Final = 5
@@ -315,22 +309,6 @@ def _alter_reassignments(version: int) -> Steps:
     )
 
 
-def _join_group(version: int) -> Steps:
-    """Return the requests of a member that leads a generation and leaves; a new one has the next number."""
-    if version < _ID_FIRST_SINCE:
-        return ()
-    member = version - _ID_FIRST_SINCE
-    group = f"trial-group-{version}"
-    return (
-        JoinGroup(group=group, version=version),
-        JoinGroup(member, group=group, version=version),
-        SyncGroup(member, group=group),
-        JoinGroup(member, group=group, version=version),
-        JoinGroup("unknown", group=group, version=version),
-        LeaveGroup(member, group=group),
-    )
-
-
 def _sync_group(version: int) -> Steps:
     return (
         SyncGroup(0, version=version),
@@ -508,16 +486,6 @@ _ROWS: Final = (
         (sources.KIP_229,),
     ),
     _Row(
-        ApiKey.JOIN_GROUP,
-        (CreateTopic(), *(OffsetCommit(0, f"trial-group-{version}") for version in known_versions(ApiKey.JOIN_GROUP))),
-        _join_group,
-        (),
-        {JoinGroup: "error member leader generation members protocol_name protocol_type"},
-        (sources.KIP_394,),
-        in_order=True,
-        cost=15,  # a broker may wait for more members before it begins the first generation of each group
-    ),
-    _Row(
         ApiKey.SYNC_GROUP,
         (*_MEMBER, SyncGroup(0)),
         _sync_group,
@@ -568,8 +536,7 @@ def _requirement(row: _Row) -> Requirement:
     judged = Judges({}, compares_versions=True) | reduce(
         or_, (judges(*names.split(), of=step) for step, names in row.judged.items())
     )
-    known = known_versions(row.api)
-    versions = st.just(known) if row.in_order else st.permutations(known)
+    versions = st.permutations(known_versions(row.api))
     steps = versions.map(lambda order: tuple(step for version in order for step in row.steps(version)))
     return Requirement(
         id=requirement_of("compatibility", row.api),
@@ -577,7 +544,7 @@ def _requirement(row: _Row) -> Requirement:
         text=f"Each version of {api_name(row.api)} that ApiVersions lists has the effects, results and errors of the "
         "other versions, except for fields that it does not have.",
         sources=(sources.PROTOCOL, sources.KIP_35, *row.sources),
-        check=sequential(script(*row.before, steps, *row.after), judged, cost=row.cost),
+        check=sequential(script(*row.before, steps, *row.after), judged, cost=5),
         needs=frozenset({Capability.TOPIC_ADMIN, *([Capability.REPLICATION] if row.nodes_min > 1 else ())}),
         nodes_min=row.nodes_min,
         since=row.since,

@@ -41,7 +41,9 @@ _PROTOCOLS: Final = st.sampled_from(
     [(("range", b"metadata"),), (("roundrobin", b"\0preferred"), ("range", b"")), (("range", b""),)]
 )
 _INSTANCE: Final = "trial-instance"
-_JOINS: Final = st.sampled_from([(None, None), (4, None), (5, None), (7, None), (None, _INSTANCE), (5, _INSTANCE)])
+_JOINS: Final = st.sampled_from(
+    [*((version, None) for version in (None, *range(4, 9))), *((version, _INSTANCE) for version in (None, 5, 6))]
+)
 """Version of JoinGroup and group instance id, which exists since version 5."""
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
 """A committed offset keeps the group. A broker may remove a group that has neither offsets nor joined members at any

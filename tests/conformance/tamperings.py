@@ -588,7 +588,6 @@ _OF_MEMBERS = (
     "consistency/list-groups",
     "merged/describe-groups",
     "merged/delete-groups",
-    "compatibility/join-group",
     "compatibility/sync-group",
     "compatibility/heartbeat",
     "compatibility/list-groups",
