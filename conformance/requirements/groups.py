@@ -90,7 +90,7 @@ REQUIREMENTS: Final = (
                 OffsetCommit(7, metadata="seven"),
                 OffsetFetch(),
                 OffsetFetch(group="trial-third"),
-                OffsetCommit(2**40 + 7, metadata="m" * 200),
+                OffsetCommit(2**40 + 7, metadata="m" * 90),
                 OffsetFetch(),
                 OffsetFetch(topic="trial-none", version=9),
                 OffsetFetch(topic="trial-none", version=5),
