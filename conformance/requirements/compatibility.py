@@ -116,6 +116,8 @@ def _produce(version: int) -> Steps:
         Produce(_one(b"time"), "trial-times", version=version),
         Produce(_one(b"no key"), "trial-compact", version=version),
         Produce(_one(b"x" * 300), "trial-small", version=version),
+        Fetch(topic="trial-times"),
+        Fetch(topic="trial-small"),
     )
 
 
@@ -358,7 +360,7 @@ _ROWS: Final = (
             InitProducerId(),
         ),
         _produce,
-        (Fetch(topic="trial-times"), Fetch(topic="trial-small")),
+        (),
         {
             Produce: "error base_offset log_start_offset log_append_time record_errors",
             Fetch: "error records producers append_times",
