@@ -42,6 +42,8 @@ IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loa
 The tests of a file run in the same process, so that the clusters of the file are started once.
 """
 SLOWEST = "--durations=30"
+SUITE_TIMEOUT = "--timeout=1500"
+"""Limit for a requirement, in seconds. The first one also waits for others, which are checked side by side."""
 SAMPLE = "--sample"
 """Run one part of the tests marked `sampled`. The part changes daily; `make nightly` runs all of them."""
 FAILED = Path(".pytest_cache/make/v/cache/lastfailed")
@@ -120,7 +122,10 @@ def test() -> None:
         raise Stop(ExitCode.USAGE)
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
-    suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CI_FINDING, *on_targets]]
+    suite = [
+        ["pytest", "-m", "conformance", SUITE_TIMEOUT, *on_targets],
+        ["pytest", "-m", "chaos", "-k", CI_FINDING, *on_targets],
+    ]
     with running_beside(suite):
         run_tests(_deselecting(tools.deselected_markers))
 
