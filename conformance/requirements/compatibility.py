@@ -466,7 +466,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.DELETE_GROUPS,
-        (CreateTopic(),),
+        (CreateTopic(), DeleteGroup(_NONE)),
         _delete_groups,
         {DeleteGroup: "error", OffsetFetch: "error committed_offset"},
         (sources.KIP_229,),
