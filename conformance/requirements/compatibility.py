@@ -7,17 +7,15 @@ that a version cannot hold are left out. `consistency` compares the responses of
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
 
 from conformance.requirements import sources
+from conformance.requirements.members import JOINED
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
-from conformance.sequential.check import judges, sequential
-from conformance.sequential.judging import Judges
+from conformance.sequential.check import judges_all, sequential
 from conformance.sequential.model.unknown import BY_ID_SINCE
 from conformance.sequential.steps import (
     EARLIEST,
@@ -339,7 +337,6 @@ def _records(*records: Record) -> Produce:
     return Produce((Batch(records),))
 
 
-_MEMBER: Final = (CreateTopic(), OffsetCommit(0), JoinGroup(), JoinGroup(0))
 _HEARTBEATS: Final = ((0, 1), (0, 2), ("unknown", 1))
 _LOG: Final = (
     CreateTopic(partitions=2),
@@ -473,21 +470,21 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.SYNC_GROUP,
-        (*_MEMBER, SyncGroup(0)),
+        (*JOINED, SyncGroup(0)),
         _sync_group,
         {JoinGroup: "error", SyncGroup: "error assignment protocol_name protocol_type"},
         (sources.KIP_394,),
     ),
     _Row(
         ApiKey.HEARTBEAT,
-        (*_MEMBER, SyncGroup(0)),
+        (*JOINED, SyncGroup(0)),
         _heartbeat,
         {JoinGroup: "error", Heartbeat: "error"},
         (sources.KIP_394,),
     ),
     _Row(
         ApiKey.LIST_GROUPS,
-        (*_MEMBER, SyncGroup(0), OffsetCommit(5, "trial-group")),
+        (*JOINED, SyncGroup(0), OffsetCommit(5, "trial-group")),
         _list_groups,
         {ListGroups: "error listed state type protocol_type"},
         (sources.KIP_518, sources.KIP_848),
@@ -514,9 +511,7 @@ _ROWS: Final = (
 
 
 def _requirement(row: _Row) -> Requirement:
-    judged = Judges({}, compares_versions=True) | reduce(
-        or_, (judges(*names.split(), of=step) for step, names in row.judged.items())
-    )
+    judged = replace(judges_all(row.judged), compares_versions=True)
     versions = st.permutations(known_versions(row.api))
     steps = versions.map(lambda order: tuple(step for version in order for step in row.steps(version)))
     return Requirement(

@@ -96,7 +96,6 @@ _IN_TURN: Final[tuple[Change, ...]] = (
     ("max.message.bytes", Operation.DELETE, None),
     ("message.timestamp.type", Operation.SET, "CreateTime"),
 )
-_EFFECTIVE: Final = st.sampled_from(_IN_TURN)
 
 
 _METRICS: Final = "trial-metrics"
@@ -148,7 +147,10 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 _PRODUCED,
-                many(_EFFECTIVE.map(lambda change: (IncrementalAlterConfigs((change,)), _PRODUCED)), at_most=4),
+                many(
+                    st.sampled_from(_IN_TURN).map(lambda change: (IncrementalAlterConfigs((change,)), _PRODUCED)),
+                    at_most=4,
+                ),
                 *(step for change in _IN_TURN for step in (IncrementalAlterConfigs((change,)), _PRODUCED)),
             ),
             _ALTERED | judges("error", "log_append_time", of=Produce),

@@ -15,11 +15,9 @@ from conformance.sequential.steps import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
-    AlterReassignment,
     AwaitTopic,
     Batch,
     CreateTopic,
-    ElectLeaders,
     Fetch,
     ListOffsets,
     OffsetCommit,
@@ -29,7 +27,7 @@ from conformance.sequential.steps import (
     Record,
     Step,
 )
-from conformance.sequential.strategies import BASE_TIMESTAMP_MS, many, placed, produces, script
+from conformance.sequential.strategies import BASE_TIMESTAMP_MS, led_by, many, placed, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -39,18 +37,13 @@ _NEWEST_MS: Final = BASE_TIMESTAMP_MS + 1000
 _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 
 
-def _led_by(*order: int, partition: int = 0) -> tuple[Step, ...]:
-    """Return the steps that reorder the replicas and elect the first, which begins a new epoch."""
-    return AlterReassignment(order, partition=partition), ElectLeaders(partition=partition), AwaitTopic()
-
-
 def _with_epoch(epoch: int) -> tuple[Step, ...]:
     """Return requests of each API that has the field `current_leader_epoch`, with this value."""
     offsets = (ListOffsets(timestamp, leader_epoch=epoch) for timestamp in (LATEST, EARLIEST, BASE_TIMESTAMP_MS))
     return Fetch(leader_epoch=epoch), *offsets, OffsetForLeaderEpoch(leader_epoch=epoch)
 
 
-_TWO_EPOCHS_MORE: Final = (*_led_by(2, 1), *_led_by(1, 2))
+_TWO_EPOCHS_MORE: Final = (*led_by(2, 1), *led_by(1, 2))
 _REQUESTS_WITH_EPOCHS: Final = st.sampled_from([-1, 0, 1, 2, 3]).flatmap(
     lambda epoch: st.sampled_from(
         [Fetch(leader_epoch=epoch), ListOffsets(leader_epoch=epoch), OffsetForLeaderEpoch(leader_epoch=epoch)]
@@ -147,9 +140,9 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2),
                 many(produces(), at_least=0, at_most=2),
-                *_led_by(2, 1),
+                *led_by(2, 1),
                 many(produces(), at_least=0, at_most=2),
-                *_led_by(1, 2),
+                *led_by(1, 2),
                 produces(),
                 *(OffsetForLeaderEpoch(epoch) for epoch in range(4)),
             ),
@@ -170,10 +163,10 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2),
                 many(produces(), at_least=0, at_most=2),
-                *_led_by(2, 1),
+                *led_by(2, 1),
                 *(OffsetForLeaderEpoch(epoch) for epoch in range(3)),
                 many(produces(), at_least=0, at_most=1),
-                *_led_by(1, 2),
+                *led_by(1, 2),
                 *(OffsetForLeaderEpoch(epoch) for epoch in range(4)),
             ),
             judges("error", "leader_epoch", "end_offset", of=OffsetForLeaderEpoch),
@@ -193,9 +186,9 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2),
                 many(produces(), at_most=2),
-                *_led_by(2, 1),
+                *led_by(2, 1),
                 many(produces(), at_most=2),
-                *_led_by(1, 2),
+                *led_by(1, 2),
                 produces(),
                 Fetch(),
                 ListOffsets(0),
@@ -219,9 +212,9 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2),
                 many(produces(), at_most=2),
-                *_led_by(2, 1),
+                *led_by(2, 1),
                 Produce((Batch((Record(b"newest", timestamp_ms=_NEWEST_MS),)),)),
-                *_led_by(1, 2),
+                *led_by(1, 2),
                 many(produces(), at_most=2),
                 ListOffsets(MAX_TIMESTAMP),
             ),
@@ -243,11 +236,11 @@ REQUIREMENTS: Final = (
                 placed(1, 2, partitions=3),
                 AwaitTopic(),
                 many(
-                    st.sampled_from([_led_by(*order, partition=n) for order in ((2, 1), (1, 2)) for n in range(3)]),
+                    st.sampled_from([led_by(*order, partition=n) for order in ((2, 1), (1, 2)) for n in range(3)]),
                     at_most=3,
                 ),
                 *_TWO_EPOCHS_MORE,
-                *_led_by(2, 1, partition=2),
+                *led_by(2, 1, partition=2),
             ),
             judges("leader_epochs", "all_agree", of=AwaitTopic),
             cost=7,
@@ -271,7 +264,7 @@ REQUIREMENTS: Final = (
                     ),
                     at_most=3,
                 ),
-                *_led_by(2, 1),
+                *led_by(2, 1),
                 OffsetFetch(),
                 OffsetCommit(2, leader_epoch=1),
                 OffsetFetch(),

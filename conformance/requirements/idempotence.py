@@ -24,7 +24,7 @@ from conformance.sequential.steps import (
     RawRequest,
     Record,
 )
-from conformance.sequential.strategies import batches, every_version, many, moves, producer, script, several
+from conformance.sequential.strategies import batches, every_version, many, moves, numbered, producer, script, several
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -35,11 +35,6 @@ _REMEMBERED_AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_RE
 
 _FIRST_AGAIN: Final = "again 1000"
 """Move that repeats the first accepted batch, because there are fewer than 1,000."""
-
-
-def _numbered(sequence: int) -> Produce:
-    """Return a step that produces one record with this sequence number to the topic `trial-five`."""
-    return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic="trial-five")
 
 
 REQUIREMENTS: Final = (
@@ -57,11 +52,11 @@ REQUIREMENTS: Final = (
                 producer(several("next", *_REMEMBERED_AGAIN, at_most=10), moves("next"), moves("again 1")),
                 Fetch(),
                 CreateTopic("trial-five"),
-                *(_numbered(sequence) for sequence in (*range(7), *range(2, 7))),
+                *(numbered(sequence, "trial-five") for sequence in (*range(7), *range(2, 7))),
                 Fetch(topic="trial-five"),
                 DeleteTopic("trial-five"),
                 CreateTopic("trial-five"),
-                _numbered(0),
+                numbered(0, "trial-five"),
                 Fetch(topic="trial-five"),
             ),
             _JUDGED,

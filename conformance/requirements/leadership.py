@@ -29,7 +29,7 @@ from conformance.sequential.steps import (
     Record,
     Step,
 )
-from conformance.sequential.strategies import many, placed, produces, script
+from conformance.sequential.strategies import many, numbered, placed, produces, script
 from fixtures.targets.target import Capability
 
 _REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
@@ -54,11 +54,6 @@ _PARTITION_ERRORS: Final = (
 def _led_by(*order: int) -> tuple[Step, ...]:
     """Return the steps that reorder the replicas and elect the first, and await the topic's state after each step."""
     return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
-
-
-def _numbered(sequence: int) -> Produce:
-    """Return a step that produces one record of the script's producer with this sequence number."""
-    return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),))
 
 
 REQUIREMENTS: Final = (
@@ -210,11 +205,11 @@ REQUIREMENTS: Final = (
                 placed(1, 2, 3),
                 InitProducerId(),
                 many(produces(), at_least=0, at_most=2),
-                *map(_numbered, (0, 1)),
+                *map(numbered, (0, 1)),
                 *_led_by(3, 1, 2),
-                *map(_numbered, (1, 0, 5, 2)),
+                *map(numbered, (1, 0, 5, 2)),
                 *_led_by(2, 1, 3),
-                *map(_numbered, (2, 4, 3)),
+                *map(numbered, (2, 4, 3)),
                 Fetch(),
             ),
             _PARTITION_ERRORS,

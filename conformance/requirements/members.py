@@ -48,7 +48,7 @@ _JOINS: Final = st.sampled_from(
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
 """A committed offset keeps the group. A broker may remove a group that has neither offsets nor joined members at any
 time, with the ids that it has assigned to new members. Before Kafka 4.0, the deletion of any topic does this."""
-_JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
+JOINED: Final = (*_WITH_OFFSET, JoinGroup(), JoinGroup(0))
 _SHOWN: Final = (
     Eventually(DescribeGroup()),
     Eventually(DescribeGroup(with_operations=True)),
@@ -129,7 +129,7 @@ REQUIREMENTS: Final = (
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
         check=sequential(
             script(
-                *_JOINED,
+                *JOINED,
                 OffsetCommit(1, member=0, generation=1),
                 SyncGroup(0),
                 OffsetFetch(),
@@ -165,7 +165,7 @@ REQUIREMENTS: Final = (
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_394),
         check=sequential(
             script(
-                *_JOINED,
+                *JOINED,
                 Heartbeat(0),
                 *(SyncGroup(member, generation) for member, generation in ((0, 2), (0, 0), ("unknown", 1), (0, 1))),
                 many(st.builds(Heartbeat, st.sampled_from([0, "unknown"]), st.integers(0, 2)), at_most=4),

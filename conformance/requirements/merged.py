@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
-from conformance.sequential.check import judges, sequential
+from conformance.sequential.check import judges, judges_all, sequential
 from conformance.sequential.requests import api_key
 from conformance.sequential.steps import (
     EARLIEST,
@@ -556,9 +556,7 @@ _SINCE_KRAFT: Final = frozenset({ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_
 
 
 def _requirement(row: _Row) -> Requirement:
-    judged = judges("responses", of=Merged)
-    for step, names in row.judged.items():
-        judged |= judges(*names.split(), of=step)
+    judged = judges("responses", of=Merged) | judges_all(row.judged)
     return Requirement(
         id=requirement_of("merged", row.api),
         level=Level.MUST,

@@ -29,9 +29,8 @@ from conformance.sequential.steps import (
     On,
     Operation,
     RawRequest,
-    Step,
 )
-from conformance.sequential.strategies import every_version, many, placed, script
+from conformance.sequential.strategies import every_version, led_by, many, placed, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -48,13 +47,7 @@ def _quorum(broker: int) -> Eventually:
 
 
 _PAGED_BY_ALL: Final = tuple(Eventually(On(broker, DescribeTopicPartitions())) for broker in (1, 2, 3))
-
-
-def _led_by_second(partition: int) -> tuple[Step, ...]:
-    """Return the steps that make broker 2, and not broker 1, the preferred leader of a partition, and elect it."""
-    return AlterReassignment((2, 1), partition=partition), ElectLeaders(partition=partition), AwaitTopic()
-
-
+_LED_BY_SECOND: Final = st.sampled_from([led_by(2, 1, partition=index) for index in range(2)])
 _NAMES: Final = ("trial", "trial-two", "trial-none", "a/b", "two words", ".", "..", "x" * 250)
 
 REQUIREMENTS: Final = (
@@ -140,7 +133,7 @@ REQUIREMENTS: Final = (
                     "trial-two", -1, replication_factor=-1, assignments=((1, (2, 3)), (0, (3, 1)), (2, (1, 2)))
                 ),
                 AwaitTopic("trial-two"),
-                *_led_by_second(1),
+                *led_by(2, 1, partition=1),
                 *(
                     On(broker, step)
                     for broker in (1, 2, 3)
@@ -253,9 +246,9 @@ REQUIREMENTS: Final = (
             script(
                 placed(1, 2, partitions=2),
                 DescribeTopicPartitions(),
-                st.sampled_from([0, 1]).map(_led_by_second),
-                st.sampled_from([0, 1]).map(_led_by_second),
-                *_led_by_second(1),
+                _LED_BY_SECOND,
+                _LED_BY_SECOND,
+                *led_by(2, 1, partition=1),
                 *_PAGED_BY_ALL,
                 CreatePartitions(3, assignments=((3, 1),)),
                 AwaitTopic(),

@@ -40,6 +40,11 @@ def judges(*fields: str, of: type[Step]) -> Judges:
     return Judges({of: frozenset(fields)})
 
 
+def judges_all(fields: Mapping[type[Step], str]) -> Judges:
+    """Return the judged response fields, whose names are separated by spaces, by kind of step."""
+    return Judges({step: frozenset(names.split()) for step, names in fields.items()})
+
+
 @dataclass(slots=True)
 class SharedScript:
     """The last responses of a target to a script that several requirements of one run judge."""

@@ -5,12 +5,12 @@ the requested version has, and drops the others, as a client of that version wou
 """
 
 import datetime as dt
-import types
 import typing
 import uuid
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from types import NoneType
 from typing import Any, Final, Protocol
 
 REQUEST_TIMEOUT_MS: Final = 5_000
@@ -86,7 +86,7 @@ def _value(kind: Any, value: Any) -> Any:
     if nested is None:
         return value
     if value is None:
-        return None if types.NoneType in typing.get_args(kind) else ()
+        return None if NoneType in typing.get_args(kind) else ()
     if isinstance(value, Mapping):
         return build(nested, value)
     return tuple(build(nested, item) for item in value)

@@ -15,7 +15,7 @@ from conformance.sequential.response import INDEXES, TOPIC_NAMES, Response, Symb
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import Step
 
-_LISTS: Final = (
+LISTS: Final = (
     *("groups", "topics", "results", "responses", "partitions", "partition_responses"),
     *("replica_election_results", "partition_result"),
 )
@@ -93,7 +93,7 @@ def responses_to_each(steps: Sequence[Step], response: Any, symbols: Symbols) ->
 
 
 def _count_leaves(part: Any) -> int:
-    """Return the number of innermost elements, such as partitions, in the lists of a response (`_LISTS`)."""
+    """Return the number of innermost elements, such as partitions, in the lists of a response (`LISTS`)."""
     elements = [element for name in _lists(part) for element in getattr(part, name)]
     return sum(_count_leaves(element) or 1 for element in elements)
 
@@ -110,7 +110,7 @@ def _part_for(step: Any, part: Any, symbols: Symbols) -> Any:
 
 
 def _lists(part: Any) -> list[str]:
-    return [name for name in _LISTS if isinstance(getattr(part, name, None), tuple)]
+    return [name for name in LISTS if isinstance(getattr(part, name, None), tuple)]
 
 
 def _concerns(element: Any, step: Any, symbols: Symbols) -> bool:

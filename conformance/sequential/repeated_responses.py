@@ -61,9 +61,9 @@ def decreased(returned: Sequence[Returned], rising: Collection[str], symbols: Sy
         for path, value in _values(each.response, "", _VARYING, symbols):
             if path.rpartition(".")[2] not in rising:
                 continue
-            highest, sent_to = last.get((each.broker, path), (value, each.sent_to))
-            if value < highest:
-                found.setdefault(path, f"{path} was {highest} in {sent_to}, and then {value} in {each.sent_to}")
+            previous, sent_to = last.get((each.broker, path), (value, each.sent_to))
+            if value < previous:
+                found.setdefault(path, f"{path} was {previous} in {sent_to}, and then {value} in {each.sent_to}")
             last[each.broker, path] = value, each.sent_to
     return tuple(found.values())
 

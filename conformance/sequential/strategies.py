@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.sequential.requests import api_key
-from conformance.sequential.steps import TOPIC, Batch, Compression, CreateTopic, Flaw, Produce, Record, Script, Step
+from conformance.sequential.steps import (
+    TOPIC,
+    AlterReassignment,
+    AwaitTopic,
+    Batch,
+    Compression,
+    CreateTopic,
+    ElectLeaders,
+    Flaw,
+    Produce,
+    Record,
+    Script,
+    Step,
+)
 from fixtures.clients.messages import ApiKey, known_versions
 
 Steps = SearchStrategy[tuple[Step, ...]]
@@ -41,6 +54,16 @@ def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTop
     """Return the step that creates a topic with replicas on these brokers; the first one is the leader."""
     assignments = tuple((index, replicas) for index in range(partitions))
     return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
+
+
+def led_by(*order: int, partition: int = 0) -> tuple[Step, ...]:
+    """Return the steps that reorder the replicas of a partition and elect the first, which begins a new epoch."""
+    return AlterReassignment(order, partition=partition), ElectLeaders(partition=partition), AwaitTopic()
+
+
+def numbered(sequence: int, topic: str = TOPIC) -> Produce:
+    """Return a step that produces one record of the script's first producer with this sequence number."""
+    return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic=topic)
 
 
 def every_version(step: Step) -> tuple[Step, ...]:

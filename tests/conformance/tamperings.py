@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.requirements import compatibility, consistency, merged, versions
 from conformance.requirements.requirement import requirement_of
+from conformance.sequential.merged_requests import LISTS
 from fixtures.clients.messages import ApiKey, api_name, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from reference_broker.core.apis import BROKER_APIS
@@ -48,10 +49,7 @@ def unchanged(request: Any, forward: Forward) -> Any:
     return forward(request)
 
 
-_LISTS = (
-    *("groups", "topics", "results", "responses", "coordinators", "partition_responses", "partitions"),
-    *("replica_election_results", "partition_result"),
-)
+_LISTS = (*LISTS, "coordinators")
 """The names that responses have for the list of what was requested."""
 
 

@@ -5,7 +5,13 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
 from conformance.sequential.model.cluster import ModelCluster, Partition
-from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, UNKNOWN_BROKER, new_partition
+from conformance.sequential.model.topics import (
+    PARTITIONS_PER_REQUEST_MAX,
+    UNKNOWN_BROKER,
+    chosen_by_cluster,
+    new_partition,
+    states,
+)
 from conformance.sequential.steps import (
     AlterReassignment,
     AwaitTopic,
@@ -149,17 +155,7 @@ def await_topic(cluster: ModelCluster, step: AwaitTopic) -> Expectation:
     partitions = cluster.topics[step.topic].partitions if step.topic in cluster.topics else []
     epochs = tuple(one.leader_epoch for one in partitions)
     described = {"all_agree": True, "offline_replicas": 0, "leader_epochs": epochs}
-    return described if _chosen_by_cluster(partitions) else described | {"partitions": _states(partitions)}
-
-
-def _chosen_by_cluster(partitions: Sequence[Partition]) -> bool:
-    return any(partition.replicas is None for partition in partitions)
-
-
-def _states(partitions: Sequence[Partition]) -> tuple[object, ...]:
-    return tuple(
-        (index, one.leader, one.replicas, tuple(sorted(one.replicas or ()))) for index, one in enumerate(partitions)
-    )
+    return described if chosen_by_cluster(partitions) else described | {"partitions": states(partitions)}
 
 
 def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
@@ -208,11 +204,11 @@ def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitio
         "leader_epochs": tuple(partition.leader_epoch for partition in partitions),
         "next": following,
     }
-    return described if _chosen_by_cluster(partitions) else {**described, "partitions": _listed_states(cluster, listed)}
+    return described if chosen_by_cluster(partitions) else {**described, "partitions": _listed_states(cluster, listed)}
 
 
 def _listed_states(cluster: ModelCluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
-    return tuple(_states(cluster.topics[name].partitions)[index] for name, index in listed)
+    return tuple(states(cluster.topics[name].partitions)[index] for name, index in listed)
 
 
 def describe_log_dirs(cluster: ModelCluster, step: DescribeLogDirs, broker: int) -> Expectation:

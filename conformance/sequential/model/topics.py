@@ -110,13 +110,22 @@ def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
 
 def _placed_partitions(cluster: ModelCluster, names: Sequence[str]) -> Expectation:
     """Return name, index, leader, replicas and ISR of the topics' partitions; nothing if the cluster placed some."""
-    partitions = [(name, index, one) for name in names for index, one in enumerate(cluster.topics[name].partitions)]
-    if any(one.replicas is None or one.target is not None for _, _, one in partitions):
+    topics = {name: cluster.topics[name].partitions for name in names}
+    if any(chosen_by_cluster(each) or any(one.target is not None for one in each) for each in topics.values()):
         return {}
-    states = (
-        (name, index, one.leader, one.replicas, tuple(sorted(one.replicas or ()))) for name, index, one in partitions
+    return {"partitions": tuple(sorted((name, *state) for name, each in topics.items() for state in states(each)))}
+
+
+def chosen_by_cluster(partitions: Sequence[Partition]) -> bool:
+    """Whether the cluster has selected the replicas of one of these partitions, so that they are not known."""
+    return any(partition.replicas is None for partition in partitions)
+
+
+def states(partitions: Sequence[Partition]) -> tuple[tuple[Any, ...], ...]:
+    """Return the index, the leader, the replicas and the sorted ISR of each partition of a topic."""
+    return tuple(
+        (index, one.leader, one.replicas, tuple(sorted(one.replicas or ()))) for index, one in enumerate(partitions)
     )
-    return {"partitions": tuple(sorted(states))}
 
 
 def _metadata_error(cluster: ModelCluster, name: str) -> str:
