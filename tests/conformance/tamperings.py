@@ -211,11 +211,21 @@ def _begins_at_the_first_record(request: Any, part: Any) -> Any:
     return replace(part, leader_epoch=-1, end_offset=-1) if part.leader_epoch == requested > 0 else part
 
 
-def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
-    """Return log start 0 in each epoch after the first, as if DeleteRecords had not reached the followers."""
-    is_earliest = request.topics[0].partitions[0].timestamp == -2
-    is_later = is_earliest and getattr(part, "leader_epoch", -1) != 0 and part.offset > 0
-    return replace(part, offset=0) if is_later else part
+def _deletes_on_the_leader_alone() -> Tampering:
+    """Return a tampering that returns log start 0 after an election, as if DeleteRecords had not reached followers."""
+    elected: set[str] = set()
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        if api(request) == "ElectLeaders":
+            elected.update(topic.topic for topic in request.topic_partitions or ())
+        response = forward(request)
+        if api(request) != "ListOffsets":
+            return response
+        (topic,) = request.topics[:1]
+        is_later = topic.name in elected and topic.partitions[0].timestamp == -2
+        return altered(response, "topics.partitions.offset", lambda _: 0) if is_later else response
+
+    return tamper
 
 
 # --- retention
@@ -778,7 +788,7 @@ TAMPERINGS: dict[str, Planted] = {
     "leadership/preferred-leader-is-elected": Planted(
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
-    "leadership/deleted-records-stay-deleted": Planted(altered_responses("ListOffsets", _deletes_on_the_leader_alone)),
+    "leadership/deleted-records-stay-deleted": Planted(_deletes_on_the_leader_alone()),
     "leadership/producers-outlive-a-leader": Planted(altered_requests("Produce", _removes_producer_ids)),
     "leadership/records-outlive-a-leader": Planted(records_altered(_loses_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
