@@ -65,7 +65,10 @@ TESTS = " ".join(["pytest", make.CACHE, make.SAMPLE, *make.IN_PARALLEL, make.SLO
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports", "python -m tools.language"]
 SPARK = "kafkatrial targets install spark"
 KFAKE = "go build -C docs/examples/kfake ."
-REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k power-cut --target=reference"]
+REFERENCE = [
+    f"pytest -m conformance {make.SUITE_TIMEOUT} --target=reference",
+    "pytest -m chaos -k power-cut --target=reference",
+]
 WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
 
