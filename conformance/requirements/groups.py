@@ -71,7 +71,8 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="OffsetFetch returns the offset, leader epoch and metadata of the group's last commit for the partition, "
         "regardless of earlier commits and of the commits of other groups. If there is no such commit, or if the "
-        "topic does not exist, it returns offset -1 and no error.",
+        "topic does not exist, it returns offset -1 and no error. Null metadata is "
+        "returned as an empty text.",
         sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -91,6 +92,8 @@ REQUIREMENTS: Final = (
                 OffsetFetch(),
                 OffsetFetch(group="trial-third"),
                 OffsetCommit(2**40 + 7, metadata="m" * 90),
+                OffsetFetch(),
+                OffsetCommit(8, metadata=None),
                 OffsetFetch(),
                 OffsetFetch(topic="trial-none", version=9),
                 OffsetFetch(topic="trial-none", version=5),

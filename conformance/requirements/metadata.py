@@ -8,6 +8,7 @@ from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
+    TOPIC,
     AlterReassignment,
     AwaitTopic,
     CreatePartitions,
@@ -29,13 +30,13 @@ from conformance.sequential.steps import (
     On,
     Operation,
     RawRequest,
+    Step,
 )
 from conformance.sequential.strategies import every_version, led_by, many, placed, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _BROKERS: Final = st.integers(1, 3)
-_COMPACT: Final = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact"),))
 
 
 def _quorum(broker: int) -> Eventually:
@@ -44,6 +45,15 @@ def _quorum(broker: int) -> Eventually:
     A new leader learns of an observer from the observer's first Fetch.
     """
     return Eventually(On(broker, DescribeQuorum()), awaited=frozenset({"every_broker"}))
+
+
+def _on_each_broker(*steps: Step) -> tuple[Step, ...]:
+    """Return the steps, the first sent to broker 1, the second to broker 2 and so on."""
+    return tuple(On(broker, step) for broker, step in enumerate(steps, start=1))
+
+
+def _retention(mebibytes: int) -> IncrementalAlterConfigs:
+    return IncrementalAlterConfigs((("retention.bytes", Operation.SET, str(mebibytes << 20)),))
 
 
 _PAGED_BY_ALL: Final = tuple(Eventually(On(broker, DescribeTopicPartitions())) for broker in (1, 2, 3))
@@ -156,23 +166,34 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/any-broker-serves-admin-requests",
         level=Level.MUST,
-        text="A request that changes the cluster may be sent to any broker, whichever node is the active controller.",
+        text="A request that changes the cluster may be sent to any broker, whichever node is the active controller: "
+        "each broker creates, changes and deletes topics, reassigns replicas, elects leaders, assigns producer ids and "
+        "lists reassignments.",
         sources=(sources.KIP_590,),
         check=sequential(
             script(
-                st.builds(On, _BROKERS, st.just(placed(1, 2))),
+                *_on_each_broker(*(placed(1, 2, topic=topic) for topic in (TOPIC, "trial-two", "trial-three"))),
                 AwaitTopic(),
-                st.builds(On, _BROKERS, st.just(CreatePartitions(2, assignments=((2, 3),)))),
+                *_on_each_broker(*(CreatePartitions(count, assignments=((2, 3),)) for count in (2, 3, 4))),
                 AwaitTopic(),
-                st.builds(On, _BROKERS, st.just(_COMPACT)),
-                Eventually(DescribeConfigs(("cleanup.policy",))),
-                st.builds(On, _BROKERS, st.just(AlterReassignment((2, 1)))),
-                st.builds(On, _BROKERS, st.just(ElectLeaders())),
-                AwaitTopic(),
+                *(
+                    step
+                    for change in _on_each_broker(*map(_retention, (1, 2, 3)))
+                    for step in (change, Eventually(DescribeConfigs(("retention.bytes",))))
+                ),
+                *(
+                    step
+                    for broker, order in ((1, (2, 1)), (2, (1, 2)), (3, (2, 1)))
+                    for step in (
+                        On(broker, AlterReassignment(order)),
+                        Eventually(On(broker, ListReassignments())),
+                        On(broker, ElectLeaders()),
+                        AwaitTopic(),
+                    )
+                ),
                 *(On(broker, InitProducerId()) for broker in (1, 2, 3)),
-                st.builds(On, _BROKERS, st.just(ListReassignments())),
-                st.builds(On, _BROKERS, st.just(DeleteTopic())),
-                Eventually(Metadata()),
+                *_on_each_broker(*map(DeleteTopic, (TOPIC, "trial-two", "trial-three"))),
+                *(Eventually(Metadata((topic,))) for topic in (TOPIC, "trial-two", "trial-three")),
             ),
             judges("error", of=CreateTopic)
             | judges("partitions", of=AwaitTopic)

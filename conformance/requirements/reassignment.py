@@ -45,8 +45,9 @@ _BAD: Final = st.sampled_from(
 )
 
 
+_LISTED: Final = (ListReassignments(), ListReassignments(of_all_topics=True))
 _TO_BROKER_3: Final = st.sampled_from([(1, 3), (3, 1), (1, 2, 3), (3, 2), (3,)]).map(
-    lambda replicas: (Eventually(AlterReassignment(replicas)), ListReassignments())
+    lambda replicas: (Eventually(AlterReassignment(replicas)), *_LISTED)
 )
 
 
@@ -156,23 +157,24 @@ REQUIREMENTS: Final = (
         id="reassignment/ongoing-reassignment-is-listed",
         level=Level.MUST,
         text="A reassignment to a broker that is down is listed as ongoing, with the replicas being added, those being "
-        "removed, and all replicas in order. If it is cancelled, it is not listed any more, and the previous replicas "
-        "stay. Otherwise it ends after the restart of the broker.",
+        "removed, and all replicas in order, whether the request has the topic or null for all topics. If it is "
+        "cancelled, it is not listed any more, and the previous replicas stay. Otherwise it ends after the restart of "
+        "the broker.",
         sources=(sources.KIP_455,),
         check=sequential(
             script(
                 placed(1, 2),
                 produces(),
-                ListReassignments(),
+                *_LISTED,
                 Kill(3),
                 _TO_BROKER_3,
                 AlterReassignment(None),
-                ListReassignments(),
+                *_LISTED,
                 AlterReassignment(None),
                 _TO_BROKER_3,
                 Restart(3),
                 AwaitTopic(),
-                Eventually(ListReassignments()),
+                *map(Eventually, _LISTED),
                 Fetch(),
             ),
             _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments) | judges("records", of=Fetch),
@@ -194,6 +196,7 @@ REQUIREMENTS: Final = (
                 produces(),
                 st.sampled_from([(), _moved((3, 2)), _moved((1, 2, 3))]),
                 *(Eventually(On(broker, DescribeLogDirs())) for broker in (1, 2, 3)),
+                *(Eventually(On(broker, DescribeLogDirs(of_all_topics=True))) for broker in (1, 2, 3)),
                 On(1, DescribeLogDirs("trial-none")),
             ),
             judges("error", "replicas", "has_bytes", "offset_lag", "is_future", of=DescribeLogDirs),

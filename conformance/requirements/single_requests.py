@@ -8,9 +8,20 @@ from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
+from conformance.requirements.topic_fields import partition_indexes
 from conformance.sequential.check import judges, sequential
-from conformance.sequential.steps import ApiKey, BrokerSetting, InitProducerId, ListTransactions, RawRequest, Step
+from conformance.sequential.steps import (
+    ApiKey,
+    BrokerSetting,
+    CreateTopic,
+    InitProducerId,
+    ListTransactions,
+    Producer,
+    RawRequest,
+    Step,
+)
 from conformance.sequential.strategies import every_version, script
+from fixtures.targets.target import Capability
 
 _JOIN: Final = {
     "group_id": "trial",
@@ -43,6 +54,39 @@ def _requirement(id_: str, text: str, promised_by: tuple[Source, ...], *steps: S
 
 
 _ID: Final = "trial"
+_BEFORE_EPOCH_BUMPS: Final = 4
+"""The newest version of EndTxn in which it never begins an epoch (KIP-890)."""
+_TRANSACTION_REQUESTS: Final = (
+    (ApiKey.ADD_PARTITIONS_TO_TXN, 3),
+    (ApiKey.ADD_OFFSETS_TO_TXN, None),
+    (ApiKey.END_TXN, _BEFORE_EPOCH_BUMPS),
+)
+"""APIs of a transactional producer, each with the newest version that a client sends."""
+
+
+def _of_producer(api: ApiKey, version: int | None, producer_id: int | Producer, epoch: int, error: str) -> RawRequest:
+    """Return a request of a transactional producer; `build` drops the fields that the API does not have."""
+    producer = {"transactional_id": _ID, "producer_id": producer_id, "producer_epoch": epoch}
+    fields = {
+        **producer,
+        **{f"v3_and_below_{name}": value for name, value in producer.items()},
+        "v3_and_below_topics": partition_indexes(),
+        "group_id": "trial",
+        "committed": True,
+    }
+    return RawRequest(api, fields, (error,), version)
+
+
+_CURRENT_EPOCH: Final = 2
+_OF_FENCED_PRODUCERS: Final = tuple(
+    _of_producer(api, version, producer_id, epoch, error)
+    for api, version in _TRANSACTION_REQUESTS
+    for producer_id, epoch, error in (
+        *((Producer(0), epoch, "PRODUCER_FENCED") for epoch in (0, _CURRENT_EPOCH - 1, _CURRENT_EPOCH + 1)),
+        *((Producer(1), epoch, "INVALID_PRODUCER_ID_MAPPING") for epoch in (0, _CURRENT_EPOCH)),
+    )
+)
+"""Requests that the coordinator rejects if the first producer is the transactional one, at the current epoch."""
 _OTHER_STATES: Final = ("Ongoing", "PrepareCommit", "CompleteAbort")
 _LISTED: Final = (
     ListTransactions(),
@@ -76,6 +120,31 @@ REQUIREMENTS: Final = (
             judges("error", "producer", "producer_epoch", of=InitProducerId)
             | judges("error", "listed", "state", "producer", of=ListTransactions),
         ),
+    ),
+    Requirement(
+        id="transactions/fenced-producer-is-rejected",
+        level=Level.MUST,
+        text="After InitProducerId has returned a new epoch for a transactional id, AddPartitionsToTxn, "
+        "AddOffsetsToTxn and EndTxn with any other epoch return PRODUCER_FENCED, and with another producer id "
+        "INVALID_PRODUCER_ID_MAPPING. EndTxn of the current epoch without a transaction returns INVALID_TXN_STATE. "
+        "These requests change nothing: the transactional id keeps its state, its producer id and its epoch.",
+        sources=(sources.KIP_98, sources.KIP_588, sources.KIP_360, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(transactional_id=_ID),
+                InitProducerId(),
+                *(InitProducerId(transactional_id=_ID) for _ in range(_CURRENT_EPOCH)),
+                *_OF_FENCED_PRODUCERS,
+                _of_producer(ApiKey.END_TXN, _BEFORE_EPOCH_BUMPS, Producer(0), _CURRENT_EPOCH, "INVALID_TXN_STATE"),
+                ListTransactions(),
+                InitProducerId(transactional_id=_ID),
+            ),
+            judges("error", "producer", "producer_epoch", of=InitProducerId)
+            | judges("error", "listed", "state", "producer", of=ListTransactions)
+            | judges("errors", of=RawRequest),
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
     ),
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",

@@ -109,6 +109,11 @@ KIP_360: Final = _kip(
     "Improve reliability of idempotent/transactional producer",
     "KIP-360%3A+Improve+reliability+of+idempotent%2Ftransactional+producer",
 )
+KIP_588: Final = _kip(
+    588,
+    "Allow producers to recover gracefully from transaction timeouts",
+    "KIP-588%3A+Allow+producers+to+recover+gracefully+from+transaction+timeouts",
+)
 KIP_467: Final = _kip(
     467,
     "Augment ProduceResponse error messaging for specific culprit records",

@@ -13,12 +13,12 @@ TOPICS: Final = (("trial", 3), ("trial-two", 2))
 """Name and number of partitions of each topic in a request for several. A script creates them in this order."""
 
 
-def one_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
-    """Return the topic with one partition, which has these fields.
+def one_partition(name: str = "trial", *, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
+    """Return a topic with its first partition, which has these fields.
 
     :param partitions: name of the field with the partitions.
     """
-    return ({**_topic("trial", 0), partitions: (_partition(0, fields),)},)
+    return ({**_topic(name, 0), partitions: (_partition(0, fields),)},)
 
 
 def every_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:

@@ -287,6 +287,16 @@ _ROWS: Final = (
     _Row(ApiKey.ADD_OFFSETS_TO_TXN, {**_TRANSACTION, "group_id": "trial"}, _NO_PRODUCER),
     _Row(ApiKey.END_TXN, {**_TRANSACTION, "committed": True}, _NO_PRODUCER, variants=({"committed": False},)),
     _Row(
+        ApiKey.TXN_OFFSET_COMMIT,
+        {
+            **_TRANSACTION,
+            "group_id": "trial",
+            "topics": one_partition("trial-none", committed_offset=1, committed_metadata=""),
+        },
+        _NO_TOPIC,
+        names=("trial-none",),
+    ),
+    _Row(
         ApiKey.DESCRIBE_TRANSACTIONS,
         {"transactional_ids": ("trial",)},
         "TRANSACTIONAL_ID_NOT_FOUND",

@@ -55,7 +55,7 @@ def _alter_reassignment(step: AlterReassignment, names: Names) -> dict[str, Any]
 
 def _list_reassignments(step: ListReassignments, names: Names) -> dict[str, Any]:
     topic = {"name": names.real(step.topic), "partition_indexes": (step.partition,)}
-    return {"topics": [topic], "timeout": _TIMEOUT}
+    return {"topics": None if step.of_all_topics else [topic], "timeout": _TIMEOUT}
 
 
 def _elect_leaders(step: ElectLeaders, names: Names) -> dict[str, Any]:
@@ -126,7 +126,8 @@ def _describe_topic_partitions(step: DescribeTopicPartitions, names: Names) -> d
 
 
 def _describe_log_dirs(step: DescribeLogDirs, names: Names) -> dict[str, Any]:
-    return {"topics": [{"topic": names.real(step.topic), "partitions": (step.partition,)}]}
+    topic = {"topic": names.real(step.topic), "partitions": (step.partition,)}
+    return {"topics": None if step.of_all_topics else [topic]}
 
 
 def _describe_quorum(step: DescribeQuorum, names: Names) -> dict[str, Any]:

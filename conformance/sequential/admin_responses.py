@@ -94,8 +94,8 @@ def _alter_reassignment(step: Step, response: Any, symbols: Symbols) -> Response
     return {"error": error_of(partition.error_code)}
 
 
-def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Response:
-    ongoing = [partition for topic in response.topics for partition in topic.partitions]
+def _list_reassignments(step: ListReassignments, response: Any, symbols: Symbols) -> Response:
+    ongoing = _partitions(step, response.topics, symbols)
     return {
         "error": error_of(response.error_code),
         "ongoing": tuple(
@@ -108,6 +108,16 @@ def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Respons
             for partition in ongoing
         ),
     }
+
+
+def _partitions(step: ListReassignments | DescribeLogDirs, topics: Any, symbols: Symbols) -> list[Any]:
+    """Return the partitions in a response: those of the step's topic, if all topics were requested."""
+    return [
+        partition
+        for topic in topics
+        if not step.of_all_topics or symbols.script_name(topic.name) == step.topic
+        for partition in topic.partitions
+    ]
 
 
 def _elect_leaders(step: Step, response: Any, symbols: Symbols) -> Response:
@@ -265,7 +275,7 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
 def _describe_log_dirs(step: DescribeLogDirs, response: Any, symbols: Symbols) -> Response:
     directories = list(response.results)
     errors = {error_of(directory.error_code) for directory in directories}
-    replicas = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
+    replicas = [found for directory in directories for found in _partitions(step, directory.topics, symbols)]
     values: dict[str, Any] = {
         "error": min(errors - {"NONE"}, default="NONE"),
         "replicas": len(replicas),

@@ -28,6 +28,7 @@ from conformance.sequential.steps import (
     MetadataById,
     OffsetForLeaderEpoch,
     Produce,
+    Producer,
     RawRequest,
     SessionFetch,
     Step,
@@ -79,6 +80,8 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
             return tuple(_resolved(inner, names) for inner in value)
         case Broker():
             return str(names.broker(value.place)) if field == "resource_name" else names.broker(value.place)
+        case Producer():
+            return names.producer_id(value.place)
         case str():
             return names.real(value)
         case int() if field == "topic_id":

@@ -120,7 +120,10 @@ class Session:
             if self._page_max < _PAGE and isinstance(request, DescribeTopicPartitions):
                 text = f"{_PAGE_MAX} is {self._page_max}, which limits the responses that a script compares"
                 raise UnsupportedApi(text)
-            if isinstance(request, OffsetCommit) and (length := len(request.metadata.encode())) > self._metadata_max:
+            if (
+                isinstance(request, OffsetCommit)
+                and (length := len((request.metadata or "").encode())) > self._metadata_max
+            ):
                 raise UnsupportedApi(f"{_METADATA_MAX} is {self._metadata_max}, and a script commits {length} bytes")
 
     def _require_frequent_cleanup(self, script: Script) -> None:

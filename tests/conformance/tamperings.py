@@ -631,6 +631,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
     "groups/state-is-described": ApiKey.DESCRIBE_GROUPS,
     "transactions/initial-state-is-listed": ApiKey.LIST_TRANSACTIONS,
+    "transactions/fenced-producer-is-rejected": ApiKey.END_TXN,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
     "groups/deleted-offsets-are-removed": ApiKey.OFFSET_DELETE,

@@ -39,7 +39,7 @@ def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
     if error := _group_error(cluster.groups.get(step.group, Group()), step):
         return {"error": error}
     key = (step.group, cluster.topics[step.topic].id, step.partition)
-    cluster.committed[key] = CommittedOffset(step.offset, step.leader_epoch, step.metadata)
+    cluster.committed[key] = CommittedOffset(step.offset, step.leader_epoch, step.metadata or "")
     return {"error": "NONE"}
 
 

@@ -66,10 +66,14 @@ class AlterReassignment(Step):
 
 @dataclass(frozen=True, slots=True)
 class ListReassignments(Step):
-    """ListPartitionReassignments of one partition (KIP-455)."""
+    """ListPartitionReassignments of one partition (KIP-455).
+
+    :ivar of_all_topics: whether those of all topics are requested; the response is about the topic only.
+    """
 
     topic: str = TOPIC
     partition: int = 0
+    of_all_topics: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +182,15 @@ class DescribeTopicPartitions(Step):
 
 @dataclass(frozen=True, slots=True)
 class DescribeLogDirs(Step):
-    """DescribeLogDirs of one partition (KIP-113)."""
+    """DescribeLogDirs of one partition (KIP-113).
+
+    :ivar of_all_topics: whether the replicas of all topics are requested; the response is about those of the topic.
+    """
 
     topic: str = TOPIC
     partition: int = 0
     version: int | None = None
+    of_all_topics: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,13 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
+class Producer:
+    """Placeholder in a `RawRequest` for the producer id that the script received in this place, 0 for the first."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSetting:
     """Placeholder in a `RawRequest` for a number: a setting, as the broker that receives the request describes it.
 

@@ -24,7 +24,7 @@ class OffsetCommit(Step):
     topic: str = TOPIC
     partition: int = 0
     leader_epoch: int = -1
-    metadata: str = ""
+    metadata: str | None = ""
     generation: int = -1
     member: Member = ""
     version: int | None = None
