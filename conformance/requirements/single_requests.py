@@ -64,7 +64,9 @@ _TRANSACTION_REQUESTS: Final = (
 """APIs of a transactional producer, each with the newest version that a client sends."""
 
 
-def _of_producer(api: ApiKey, version: int | None, producer_id: int | Producer, epoch: int, error: str) -> RawRequest:
+def _producer_request(
+    api: ApiKey, version: int | None, producer_id: int | Producer, epoch: int, error: str
+) -> RawRequest:
     """Return a request of a transactional producer; `build` drops the fields that the API does not have."""
     producer = {"transactional_id": _ID, "producer_id": producer_id, "producer_epoch": epoch}
     fields = {
@@ -79,7 +81,7 @@ def _of_producer(api: ApiKey, version: int | None, producer_id: int | Producer, 
 
 _CURRENT_EPOCH: Final = 2
 _OF_FENCED_PRODUCERS: Final = tuple(
-    _of_producer(api, version, producer_id, epoch, error)
+    _producer_request(api, version, producer_id, epoch, error)
     for api, version in _TRANSACTION_REQUESTS
     for producer_id, epoch, error in (
         *((Producer(0), epoch, "PRODUCER_FENCED") for epoch in (0, _CURRENT_EPOCH - 1, _CURRENT_EPOCH + 1)),
@@ -136,7 +138,9 @@ REQUIREMENTS: Final = (
                 InitProducerId(),
                 *(InitProducerId(transactional_id=_ID) for _ in range(_CURRENT_EPOCH)),
                 *_OF_FENCED_PRODUCERS,
-                _of_producer(ApiKey.END_TXN, _BEFORE_EPOCH_BUMPS, Producer(0), _CURRENT_EPOCH, "INVALID_TXN_STATE"),
+                _producer_request(
+                    ApiKey.END_TXN, _BEFORE_EPOCH_BUMPS, Producer(0), _CURRENT_EPOCH, "INVALID_TXN_STATE"
+                ),
                 ListTransactions(),
                 InitProducerId(transactional_id=_ID),
             ),
