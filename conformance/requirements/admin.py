@@ -39,6 +39,7 @@ _PRESENCE: Final = judges("topics", of=Metadata)
 _ERRORS: Final = judges("errors", of=RawRequest)
 
 _ILLEGAL_NAMES: Final = ("", ".", "..", "a/b", "two words", "größe", "x" * 250)
+_COLLIDING: Final = ("trial.a.b", "trial_a.b", "trial_a_b")
 _BAD: Final = (
     st.builds(CreateTopic, topic=st.sampled_from(_ILLEGAL_NAMES))
     | st.builds(CreateTopic, partitions=st.sampled_from([0, -2]))
@@ -87,6 +88,27 @@ REQUIREMENTS: Final = (
             _CREATION | _PRESENCE | judges("error", "records", of=Fetch),
         ),
         needs=_TOPICS,
+    ),
+    Requirement(
+        id="admin/colliding-topic-is-not-created",
+        level=Level.SHOULD,
+        text="Two topics whose names differ only in periods and underscores would have the same metrics. CreateTopics "
+        "of the second one returns INVALID_TOPIC_EXCEPTION, until the first one is deleted.",
+        sources=(sources.PROTOCOL_ERRORS, sources.MONITORING),
+        check=sequential(
+            script(
+                many(st.sampled_from(_COLLIDING).map(CreateTopic)),
+                *map(CreateTopic, _COLLIDING),
+                Metadata(_COLLIDING),
+                *(step for name in _COLLIDING for step in (DeleteTopic(name), Eventually(Metadata((name,))))),
+                *map(CreateTopic, reversed(_COLLIDING)),
+                Metadata(_COLLIDING),
+            ),
+            _CREATION | _PRESENCE,
+            cost=2,
+        ),
+        needs=_TOPICS,
+        since=KRAFT,
     ),
     Requirement(
         id="admin/validate-only-creates-nothing",

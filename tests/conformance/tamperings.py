@@ -830,6 +830,7 @@ TAMPERINGS: dict[str, Planted] = {
         altered_responses("CreateTopics", lambda _, part: replace(part, error_message=None))
     ),
     "admin/existing-topic-is-not-created-again": Planted(suppressed_errors("CreateTopics")),
+    "admin/colliding-topic-is-not-created": Planted(suppressed_errors("CreateTopics")),
     "admin/validate-only-creates-nothing": Planted(altered_requests("CreateTopics", _drops_validate_only)),
     "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
     "admin/deleted-topic-is-gone": Planted(suppressed_errors("DeleteTopics")),

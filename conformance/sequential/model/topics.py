@@ -47,6 +47,8 @@ def _creation_error(cluster: ModelCluster, step: CreateTopic) -> str | None:
         return _INVALID_TOPIC
     if step.topic in cluster.topics:
         return "TOPIC_ALREADY_EXISTS"
+    if _in_metrics(step.topic) in map(_in_metrics, cluster.topics):
+        return _INVALID_TOPIC
     if step.assignments:
         return _assignment_error(step)
     if step.partitions == 0 or step.partitions < -1:
@@ -56,6 +58,11 @@ def _creation_error(cluster: ModelCluster, step: CreateTopic) -> str | None:
     if BAD_SETTINGS & set(step.configs):
         return "INVALID_CONFIG"
     return None
+
+
+def _in_metrics(topic: str) -> str:
+    """Return the name of a topic in metrics, in which a period becomes an underscore (`Topic.unifyCollisionChars`)."""
+    return topic.replace(".", "_")
 
 
 def _assignment_error(step: CreateTopic) -> str | None:
