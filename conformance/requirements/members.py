@@ -13,6 +13,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
+    AwaitSessionTimeout,
     CreateTopic,
     DeleteGroup,
     DescribeGroup,
@@ -193,6 +194,35 @@ REQUIREMENTS: Final = (
             ),
             _JUDGED | _COMMITS | judges("error", of=Heartbeat) | judges("error", of=LeaveGroup),
             cost=_COST,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/silent-member-is-removed",
+        level=Level.MUST,
+        text="A member that sends heartbeats stays in its group. One that sends none is removed after its session "
+        "timeout, and not before. Then the group has no members, requests with the id of the member are rejected with "
+        "UNKNOWN_MEMBER_ID, and the offsets that it committed stay.",
+        sources=(sources.KIP_62, sources.PROTOCOL_ERRORS),
+        check=sequential(
+            script(
+                *_WITH_OFFSET,
+                JoinGroup(short_session=True),
+                JoinGroup(0, short_session=True),
+                SyncGroup(0),
+                OffsetCommit(5, member=0, generation=1),
+                AwaitSessionTimeout(0),
+                Heartbeat(0),
+                OffsetCommit(6, member=0, generation=1),
+                DescribeGroup(),
+                OffsetFetch(),
+            ),
+            _JUDGED
+            | _COMMITS
+            | judges("error", of=Heartbeat)
+            | judges("heartbeats", "removed", of=AwaitSessionTimeout)
+            | judges("error", "state", "members", of=DescribeGroup),
+            cost=15,
         ),
         needs=_TOPICS,
     ),

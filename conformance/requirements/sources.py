@@ -67,6 +67,11 @@ REQUEST_MAX: Final = _broker_config("socket.request.max.bytes")
 
 KIP_32: Final = _kip(32, "Add timestamps to Kafka message", "KIP-32+-+Add+timestamps+to+Kafka+message")
 KIP_35: Final = _kip(35, "Retrieving protocol version", "KIP-35+-+Retrieving+protocol+version")
+KIP_62: Final = _kip(
+    62,
+    "Allow consumer to send heartbeats from a background thread",
+    "KIP-62%3A+Allow+consumer+to+send+heartbeats+from+a+background+thread",
+)
 KIP_74: Final = _kip(74, "Add Fetch Response Size Limit in Bytes", "KIP-74%3A+Add+Fetch+Response+Size+Limit+in+Bytes")
 KIP_79: Final = _kip(
     79,

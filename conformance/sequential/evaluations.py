@@ -10,7 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from conformance.sequential import admin_responses, config_resources, described_defaults, described_settings
+from conformance.sequential import (
+    admin_responses,
+    config_resources,
+    described_defaults,
+    described_settings,
+    session_timeouts,
+)
 from conformance.sequential.connections import Connections, shared_versions
 from conformance.sequential.group_responses import listed_groups, to_describe
 from conformance.sequential.layout import build
@@ -19,6 +25,7 @@ from conformance.sequential.response import NOT_READY, Response
 from conformance.sequential.responses import normalise
 from conformance.sequential.routing import Routing
 from conformance.sequential.steps import (
+    AwaitSessionTimeout,
     CreateTopic,
     FindCoordinators,
     ListConfigResources,
@@ -38,7 +45,14 @@ from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient, UnsupportedApi
 
 Evaluated: TypeAlias = (
-    UseDefaults | UseSettings | ListConfigResources | Placement | Repeated | ListedGroups | FindCoordinators
+    UseDefaults
+    | UseSettings
+    | ListConfigResources
+    | Placement
+    | Repeated
+    | ListedGroups
+    | FindCoordinators
+    | AwaitSessionTimeout
 )
 
 _REPETITIONS: Final = 3
@@ -82,6 +96,9 @@ class Evaluations:
                 return self._describe_listed_groups(step)
             case FindCoordinators():
                 return self._routing.coordinators(step.groups)
+            case AwaitSessionTimeout():
+                timeout_s = self._symbols.short_session_timeout_ms / 1000
+                return session_timeouts.await_end(step, timeout_s, self._send, self._transport)
             case Placement():
                 return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
 

@@ -50,9 +50,10 @@ def _offset_delete(step: OffsetDelete, names: Names) -> dict[str, Any]:
 
 
 def _join_group(step: JoinGroup, names: Names) -> dict[str, Any]:
+    session_timeout_ms = names.short_session_timeout_ms if step.short_session else names.session_timeout_ms
     return {
         "group_id": names.real(step.group),
-        "session_timeout": milliseconds(names.session_timeout_ms),
+        "session_timeout": milliseconds(session_timeout_ms),
         "rebalance_timeout": milliseconds(names.session_timeout_ms),
         "member_id": names.member_id(step.member),
         "group_instance_id": None if step.instance is None else names.real(step.instance),

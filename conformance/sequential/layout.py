@@ -26,6 +26,11 @@ class Names(Protocol):
         ...
 
     @property
+    def short_session_timeout_ms(self) -> int:
+        """Session timeout of members whose session is to end within the script."""
+        ...
+
+    @property
     def transaction_timeout_ms(self) -> int:
         """Transaction timeout of producers with a transactional id."""
         ...

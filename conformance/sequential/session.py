@@ -19,7 +19,12 @@ from conformance.sequential.pinned import (
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
 from conformance.sequential.steps import AfterCleanup, Cleanup, DescribeTopicPartitions, OffsetCommit, Script
-from conformance.sequential.symbols import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, ScriptSymbols
+from conformance.sequential.symbols import (
+    SESSION_TIMEOUT_MS,
+    SHORT_SESSION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    ScriptSymbols,
+)
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
@@ -36,6 +41,8 @@ _CREATES: Final = "auto.create.topics.enable"
 _DELETES: Final = "delete.topic.enable"
 _SESSION_TIMEOUT_MIN: Final = "group.min.session.timeout.ms"
 _SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
+_SESSION_TIMEOUT_MIN_MS: Final = 6_000
+"""Kafka's default of `group.min.session.timeout.ms`, for brokers that do not describe it."""
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
 _PAGE_MAX: Final = "max.request.partition.size.limit"
 """The maximum number of partitions in a DescribeTopicPartitions response."""
@@ -63,6 +70,7 @@ class Session:
         self._page_max = _PAGE
         self._metadata_max = _METADATA
         self._session_timeout_ms = SESSION_TIMEOUT_MS
+        self._short_session_timeout_ms = SHORT_SESSION_TIMEOUT_MS
         self._transaction_timeout_ms = TRANSACTION_TIMEOUT_MS
         self._opened_s = self._connections.transport.monotonic()
         self._checks_logs_from_s = 0.0
@@ -105,9 +113,10 @@ class Session:
         self._creates_topics = settings.get(_CREATES) == "true"
         self._deletes_topics = settings.get(_DELETES) != "false"
         known = {name: int(value) for name, value in settings.items() if value is not None and value.isdecimal()}
-        lowest_ms = known.get(_SESSION_TIMEOUT_MIN, SESSION_TIMEOUT_MS)
-        highest_ms = known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS)
-        self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), max(lowest_ms, highest_ms))
+        lowest_ms = known.get(_SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MIN_MS)
+        highest_ms = max(lowest_ms, known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS))
+        self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), highest_ms)
+        self._short_session_timeout_ms = min(max(SHORT_SESSION_TIMEOUT_MS, lowest_ms), highest_ms)
         self._page_max = known.get(_PAGE_MAX, _PAGE)
         self._metadata_max = known.get(_METADATA_MAX, _METADATA)
         self._transaction_timeout_ms = min(TRANSACTION_TIMEOUT_MS, known.get(_TRANSACTION_MAX, TRANSACTION_TIMEOUT_MS))
@@ -150,7 +159,13 @@ class Session:
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
         unique = f"{self._unique}-{self._scripts_run}"
-        symbols = ScriptSymbols(unique, self._connections.nodes, self._session_timeout_ms, self._transaction_timeout_ms)
+        symbols = ScriptSymbols(
+            unique,
+            self._connections.nodes,
+            self._session_timeout_ms,
+            self._short_session_timeout_ms,
+            self._transaction_timeout_ms,
+        )
         run = ScriptRun(self._connections, symbols, self._checks_logs_from_s)
         try:
             steps = zip(script.steps, expected(script), strict=True)

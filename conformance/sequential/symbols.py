@@ -10,6 +10,8 @@ from fixtures.targets.target import Node
 
 SESSION_TIMEOUT_MS: Final = 30_000
 """Session timeout of members, unless the brokers do not accept it."""
+SHORT_SESSION_TIMEOUT_MS: Final = 3_000
+"""Session timeout of members whose session is to end within the script, unless the brokers' minimum is higher."""
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Transaction timeout of producers, unless the brokers' maximum is lower."""
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
@@ -21,6 +23,7 @@ class ScriptSymbols:
     :param unique: suffix that makes the real names of this run unique.
     :param nodes: the target's brokers by ascending id.
     :param session_timeout_ms: session timeout of members that the brokers accept.
+    :param short_session_timeout_ms: session timeout that the brokers accept, of members whose session is to end.
     :param transaction_timeout_ms: transaction timeout that the brokers accept.
     """
 
@@ -29,9 +32,11 @@ class ScriptSymbols:
         unique: str,
         nodes: Sequence[Node] = (),
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        short_session_timeout_ms: int = SHORT_SESSION_TIMEOUT_MS,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
     ) -> None:
         self.session_timeout_ms = session_timeout_ms
+        self.short_session_timeout_ms = short_session_timeout_ms
         self.transaction_timeout_ms = transaction_timeout_ms
         self._suffix = f"-{unique}"
         self._nodes = tuple(nodes)

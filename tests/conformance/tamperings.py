@@ -591,6 +591,7 @@ _OF_MEMBERS = (
     "groups/only-member-leads-its-group",
     "groups/member-commits-in-its-generation",
     "groups/member-that-left-is-unknown",
+    "groups/silent-member-is-removed",
     "groups/state-is-described",
     "consistency/describe-groups",
     "consistency/list-groups",

@@ -1094,7 +1094,24 @@ _LEADS, _COMMITS, _LEAVES, _STATE = (
     "groups/member-that-left-is-unknown",
     "groups/state-is-described",
 )
+_SILENT = "groups/silent-member-is-removed"
+
+
+def _accepts_heartbeats_of_the_removed(request: Any, forward: Any) -> Any:
+    """Respond to each Heartbeat as if the member were in the group."""
+    response = forward(request)
+    return replace(response, error_code=ErrorCode.none) if api(request) == "Heartbeat" else response
+
+
 LIES_ABOUT_MEMBERS = {
+    "heartbeat of a removed member": Lie(
+        _SILENT, _accepts_heartbeats_of_the_removed, "Heartbeat: error was NONE, not UNKNOWN_MEMBER_ID"
+    ),
+    "long session": Lie(
+        _SILENT,
+        altered_requests("JoinGroup", lambda join: replace(join, session_timeout=dt.timedelta(minutes=1))),
+        "AwaitSessionTimeout: removed was late",
+    ),
     "id of a new member": Lie(_LEADS, _required_id_altered, "step 4, JoinGroup: error was UNKNOWN_MEMBER_ID, not NONE"),
     "member id": Lie(
         _LEADS, _first_joined(member_id="another"), "JoinGroup: member was 1 (another), not 0 (kafkatrial-"

@@ -8,7 +8,7 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import Group, ModelCluster
-from conformance.sequential.steps import PROTOCOL_TYPE, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from conformance.sequential.steps import PROTOCOL_TYPE, AwaitSessionTimeout, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from conformance.sequential.steps.groups import Member
 
 UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER_ID"
@@ -66,6 +66,12 @@ def sync_group(cluster: ModelCluster, step: SyncGroup) -> Expectation:
 def heartbeat(cluster: ModelCluster, step: Heartbeat) -> Expectation:
     """Accept heartbeats of the member in its generation, also before it has sent the assignment."""
     return {"error": generation_error(cluster.groups.get(step.group, Group()), step.member, step.generation) or "NONE"}
+
+
+def await_session_timeout(cluster: ModelCluster, step: AwaitSessionTimeout) -> Expectation:
+    """Keep the member while it sends heartbeats, and remove it after its session timeout."""
+    leave_group(cluster, LeaveGroup(step.member, step.group))
+    return {"heartbeats": ("NONE",), "removed": "after the session timeout"}
 
 
 def leave_group(cluster: ModelCluster, step: LeaveGroup) -> Expectation:

@@ -69,6 +69,7 @@ from conformance.sequential.steps.connection import (
 )
 from conformance.sequential.steps.groups import (
     PROTOCOL_TYPE,
+    AwaitSessionTimeout,
     DeleteGroup,
     DescribeGroup,
     FindCoordinators,
@@ -125,6 +126,7 @@ __all__ = [
     "ApiKey",
     "ApiVersions",
     "AsClient",
+    "AwaitSessionTimeout",
     "AwaitTopic",
     "Batch",
     "BrokenRequest",

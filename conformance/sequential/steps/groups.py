@@ -60,6 +60,8 @@ class JoinGroup(Step):
     version: int | None = None
     instance: str | None = None
     """Group instance id. With one, a new member is a static member, and joins with its first request (KIP-345)."""
+    short_session: bool = False
+    """Whether the session timeout is short, so that a script can wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,18 @@ class Heartbeat(Step):
     generation: int = 1
     group: str = TOPIC
     version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSessionTimeout(Step):
+    """Heartbeats of a member with a short session, for longer than its timeout, and then none until it is removed.
+
+    The response has the errors of the heartbeats, and whether the member was removed early or late.
+    """
+
+    member: Member
+    generation: int = 1
+    group: str = TOPIC
 
 
 @dataclass(frozen=True, slots=True)
