@@ -119,7 +119,7 @@ class HistoryRun:
         self._topics.append(name)
 
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
-        """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
+        """Create a topic, and wait until its ISRs are full and its leaders serve. Raises `ScriptNotRunError`."""
         self.note_topic(topic)
         properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
         create = partial(
@@ -153,6 +153,10 @@ class HistoryRun:
             nemesis_done=self.target.stage.event(),
         )
         self._contexts.append(context)
+        deadline = self.target.transport.monotonic() + READY_TIMEOUT_S
+        for partition, assigned in replicas.items():  # a broker may describe a partition before its leader serves it
+            with context.raw_client(assigned.leader) as leader:
+                _await_offset(leader, context, partition, LATEST_TIMESTAMP, deadline)
         return context
 
     def _assignments(self, settings: Topic, admin: RecordedClient) -> Sequence[Sequence[int]]:
