@@ -1,6 +1,7 @@
 """Families of requirements: the requirements of a family share one history for each run and target.
 
-If the requirement that recorded this history is checked again in the run, a new history is recorded.
+If the requirement that recorded this history is checked again in the run, a new history is recorded. A history that
+decides nothing is recorded once more.
 """
 
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 
 from conformance.check_context import CheckContext
 from conformance.concurrent import check as check_module
-from conformance.concurrent.check import Family
+from conformance.concurrent.check import Family, HistoryVerdict, concurrent_check
 from conformance.engine import seed_of
 from conformance.trial.trial import Trial
+from linearizability.judgement import Judgement, Verdict
 from tests.conformance.fakes import FakeTarget
 
 TRIAL = Trial()
@@ -85,3 +87,22 @@ def test_a_requirement_that_is_checked_again_records_another_history(runs, famil
     for _ in range(2):
         family.record(context("one", tmp_path, target), target)
     assert len(runs.run_dirs) == 2
+
+
+UNDECIDED = HistoryVerdict(Judgement(0, 0, (), ("nothing was read",)))
+DECIDED = HistoryVerdict(Judgement(1, 1, (), ()))
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [((DECIDED,), Verdict.OK), ((UNDECIDED, DECIDED), Verdict.OK), ((UNDECIDED, UNDECIDED), Verdict.UNKNOWN)],
+)
+def test_a_history_that_decides_nothing_is_recorded_once_more(runs, family, tmp_path, monkeypatch, results, verdict):
+    left = [*results]
+    monkeypatch.setattr(check_module, "judge_with_history_checks", lambda *_: left.pop(0))
+    target = FakeTarget()
+    found = concurrent_check(family)(context("one", tmp_path, target))
+    assert found[target.name].verdict is verdict
+    assert len(set(runs.run_dirs)) == len(results)
+    following = family.record(context("two", tmp_path, target), target)
+    assert following.run_dir == runs.run_dirs[-1]
