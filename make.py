@@ -42,7 +42,7 @@ IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loa
 The tests of a file run in the same process, so that the clusters of the file are started once.
 """
 SLOWEST = "--durations=30"
-SUITE_TIMEOUT = "--timeout=1500"
+SUITE_TIMEOUT = "--timeout=3000"
 """Limit for a requirement, in seconds. The first one also waits for others, which are checked side by side."""
 SAMPLE = "--sample"
 """Run one part of the tests marked `sampled`. The part changes daily; `make nightly` runs all of them."""
