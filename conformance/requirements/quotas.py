@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
+from conformance.requirements.topic_fields import one_partition
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.judging import Judges
 from conformance.sequential.steps import (
@@ -46,6 +47,21 @@ _RATE: Final = 1_900
 throttled for less than a second."""
 _LARGE_RECORD: Final = (Record(b"v" * _BATCH_BYTES),)
 _LARGE: Final = Produce((Batch(_LARGE_RECORD, producer=0),))
+
+_READ: Final = RawRequest(
+    ApiKey.FETCH,
+    {
+        "replica_id": -1,
+        "min_bytes": 0,
+        "isolation_level": 0,
+        "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
+        "forgotten_topics_data": (),
+    },
+    (),
+    distinct=True,
+)
+"""A Fetch of which only errors and the throttle time are judged: a throttled response has no partitions (KIP-219)."""
+_READ_THROTTLED: Final = Eventually(AsClient(_CLIENT, _READ), awaited=frozenset({"throttled"}))
 
 
 _Entity = tuple[tuple[str, str | None], ...]
@@ -162,6 +178,28 @@ REQUIREMENTS: Final = (
                 _REMOVED,
             ),
             judges("error", "base_offset", "throttled", of=Produce) | judges("error", "records", of=Fetch),
+            cost=15,
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+    ),
+    Requirement(
+        id="quotas/exceeded-consumer-quota-throttles",
+        level=Level.MUST,
+        text="The response to a Fetch of a client that exceeds its consumer_byte_rate has a throttle time, and no "
+        "error. Other clients are not throttled.",
+        sources=(sources.KIP_219, sources.KIP_546),
+        check=sequential(
+            script(
+                CreateTopic(),
+                Produce((Batch(_LARGE_RECORD),)),
+                AsClient(_CLIENT, _READ),
+                AlterClientQuotas((("consumer_byte_rate", _RATE),), _CLIENT),
+                _READ_THROTTLED,
+                AsClient("trial-other", _READ),
+                _REMOVED,
+                _READ_THROTTLED,
+            ),
+            judges("errors", "throttled", of=RawRequest),
             cost=15,
         ),
         needs=frozenset({Capability.TOPIC_ADMIN}),

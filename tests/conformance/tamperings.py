@@ -644,6 +644,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
     "quotas/bad-change-is-rejected": ApiKey.ALTER_CLIENT_QUOTAS,
     "quotas/exceeded-quota-throttles": ApiKey.ALTER_CLIENT_QUOTAS,
+    "quotas/exceeded-consumer-quota-throttles": ApiKey.ALTER_CLIENT_QUOTAS,
     **{
         f"compaction/{name}": "this cleanup"
         for name in (
@@ -688,6 +689,7 @@ TAMPERINGS: dict[str, Planted] = {
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
     "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
+    "quotas/exceeded-consumer-quota-throttles": Planted(_quotas_replace_all),
     "quotas/throttled-connection-is-muted": Planted(_throttles_without_delay),
     **{id_: _fails_when_old(key) for id_, key in _OF_VERSIONS.items() if key in BROKER_APIS},
     **{requirement_of("compatibility", key): _fails_when_old(key) for key in _COMPATIBILITY if key in BROKER_APIS},

@@ -41,7 +41,7 @@ from tests.conformance.tamperings import (
 )
 from tests.conformance.test_every_requirement_can_fail import BROKERS, check
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 UNKNOWN_BROKER = 77
 
