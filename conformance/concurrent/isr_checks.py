@@ -135,7 +135,8 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
 
     The interval begins with a response that shows the small ISR. Its cause ends when the first of the cuts in force
     heals. That time is recorded after the followers are connected again, and metadata may lag behind the leader.
-    Therefore the interval ends with the last response but one before it that shows the small ISR.
+    Therefore the interval ends with the last response but one before it that shows the small ISR. Only responses of the
+    node that showed it first count: the metadata of another node may show the previous ISR for longer.
 
     An interval in which another cut begins is left out: until that cut, the follower may be out of the ISR only because
     it is slow, and may rejoin it unobserved.
@@ -150,7 +151,8 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
             heals = [cut.heal_ns for cut in cuts if cut.covers(view.requested_ns)]
             if is_small(view) and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
                 healed_ns = min(heals)
-                later = [each for each in topic.partition_views() if view.received_ns < each.requested_ns < healed_ns]
+                own = (each for each in topic.partition_views() if each.node == view.node)
+                later = [each for each in own if view.received_ns < each.requested_ns < healed_ns]
                 small = list(takewhile(is_small, later))
                 yield topic, view.received_ns, small[-2].requested_ns if small[1:] else view.received_ns, healed_ns
                 break

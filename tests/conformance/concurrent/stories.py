@@ -108,7 +108,8 @@ class Story:
 def followers_cut_off():
     """Return the story of two followers that are cut off one after the other.
 
-    Node 1 leads both partitions; node 2 is cut off at 1 s and node 3 at 6 s; both are back at 13 s.
+    Node 1 leads both partitions; node 2 is cut off at 1 s and node 3 at 6 s; both are back at 13 s. The metadata of
+    node 2 shows the small ISR later than that of node 1.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)
@@ -123,6 +124,7 @@ def followers_cut_off():
     story.fault("cut", "3->1", 6, 13, "requests")
     story.produce(7, 8, 3, None, "REQUEST_TIMED_OUT")
     story.metadata(9, 1, 0, (1,))
+    story.metadata(9.2, 1, 0, (1, 3), node=2)
     story.produce(9.5, 9.6, 4, None, "NOT_ENOUGH_REPLICAS", outcome="fail")
     story.produce(9.7, 9.8, 5, 3, acks=1)
     story.end(10, 2)
