@@ -168,6 +168,8 @@ UNKNOWN_TIMESTAMPS: Final = (
     _list_offsets(-3, error="NONE", version=7),
 )
 """Special timestamps: one that no version has, two that only newer versions have, and two that the version has."""
+_UNKNOWN_SESSION: Final = 2**31 - 77
+"""An id that no session has, whether a broker assigns them at random, as Kafka does, or counts from 1."""
 UNKNOWN_SESSIONS: Final = tuple(
     RawRequest(
         ApiKey.FETCH,
@@ -182,7 +184,12 @@ UNKNOWN_SESSIONS: Final = tuple(
         ("FETCH_SESSION_ID_NOT_FOUND",),
         version,
     )
-    for session_id, epoch, version in ((7, 3, 12), (7, 1, 12), (2**30, 1, 7), (7, 3, None))
+    for session_id, epoch, version in (
+        (_UNKNOWN_SESSION, 3, 12),
+        (_UNKNOWN_SESSION, 1, 12),
+        (2**30, 1, 7),
+        (_UNKNOWN_SESSION, 3, None),
+    )
 )
 
 
