@@ -38,6 +38,8 @@ class _Row:
     api: ApiKey
     request: Fields
     error: str = ""
+    or_error: str = ""
+    """Another permitted error, if the request has two faults."""
     variants: tuple[Fields, ...] = ()
     newest: int | None = None
     names: tuple[str, ...] | None = None
@@ -294,6 +296,7 @@ _ROWS: Final = (
             "topics": one_partition("trial-none", committed_offset=1, committed_metadata=""),
         },
         _NO_TOPIC,
+        _NO_PRODUCER,
         names=("trial-none",),
     ),
     _Row(
@@ -365,10 +368,18 @@ def _names_topic(value: Any) -> bool:
 
 def _steps(row: _Row) -> Sequence[Step]:
     errors = (row.error,) if row.error else ()
+    or_errors = (row.or_error,) if row.or_error else None
 
     def request(version: int | None) -> RawRequest:
         return RawRequest(
-            row.api, row.request, errors, version, distinct=True, names=row.names, has_elements=row.has_elements
+            row.api,
+            row.request,
+            errors,
+            version,
+            distinct=True,
+            names=row.names,
+            has_elements=row.has_elements,
+            or_errors=or_errors,
         )
 
     def variant(fields: Fields) -> RawRequest:
@@ -383,7 +394,8 @@ def _steps(row: _Row) -> Sequence[Step]:
 
 def _requirement(row: _Row) -> Requirement:
     name = api_name(row.api)
-    outcome = f"with the error {row.error}" if row.error else "without an error"
+    error = f"{row.error} or {row.or_error}" if row.or_error else row.error
+    outcome = f"with the error {error}" if error else "without an error"
     variants = " Nullable fields and lists of the request may be null, empty or set." if row.variants else ""
     # Otherwise, other requests determine whether a list such as that of all groups has an element.
     elements = ("has_elements",) if row.has_elements else ()

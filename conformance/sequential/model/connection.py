@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from conformance.sequential.expectation import Expectation
+from conformance.sequential.expectation import Expectation, OneOf
 from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
@@ -57,7 +57,10 @@ def repeated(_cluster: object, _step: Repeated) -> Expectation:
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:
     """Return the outcome that the step specifies, independent of the model's state."""
-    outcome: dict[str, object] = {"errors": tuple(sorted(step.errors)), "explained": True}
+    errors: object = tuple(sorted(step.errors))
+    if step.or_errors is not None:
+        errors = OneOf((errors, tuple(sorted(step.or_errors))), "the request has two faults")
+    outcome: dict[str, object] = {"errors": errors, "explained": True}
     if step.names is not None:
         outcome["names"] = tuple(sorted(step.names))
     return outcome | {"has_elements": True} if step.has_elements else outcome

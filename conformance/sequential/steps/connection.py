@@ -121,6 +121,7 @@ class RawRequest(Step):
     partition is sent to the leader of `topic` and `partition`.
 
     :ivar errors: all error codes of the response, in any order, NONE included.
+    :ivar or_errors: all error codes of another permitted response, if the request has two faults; otherwise None.
     :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.
     :ivar names: the names of the request that the response must repeat, in the versions that have fields for them; None
         if they are not judged.
@@ -136,6 +137,7 @@ class RawRequest(Step):
     distinct: bool = False
     names: tuple[str, ...] | None = None
     has_elements: bool = False
+    or_errors: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
