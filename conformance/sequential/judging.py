@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from conformance.sequential.expectation import Expectation, Mismatch, mismatches
+from conformance.sequential.expectation import Expectation, Mismatch, OneOf, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, NOT_READY, Response
 from conformance.sequential.steps import (
@@ -216,7 +216,9 @@ def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
     if field in _NOT_ABOUT_THE_REQUEST or (field in NO_RESPONSE_FIELDS and field not in expectation):
         return Rank.FATAL
     if field == "errors":
-        succeeded = [tuple(errors).count("NONE") for errors in (expectation[field], response[field])]
+        permitted = expectation[field]
+        errors = permitted.values[0] if isinstance(permitted, OneOf) else permitted
+        succeeded = [tuple(each).count("NONE") for each in (errors, response[field])]
         return Rank.ERROR_CODE if len(set(succeeded)) == 1 else Rank.SEMANTIC
     wanted, actual = expectation.get("error", "NONE"), response.get("error", "NONE")
     if field == "error":

@@ -632,7 +632,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     **dict.fromkeys(_OF_MEMBERS, ApiKey.JOIN_GROUP),
     "groups/state-is-described": ApiKey.DESCRIBE_GROUPS,
     "transactions/initial-state-is-listed": ApiKey.LIST_TRANSACTIONS,
-    "transactions/fenced-producer-is-rejected": ApiKey.END_TXN,
+    "transactions/fenced-producer-is-rejected": ApiKey.ADD_PARTITIONS_TO_TXN,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
     "groups/deleted-offsets-are-removed": ApiKey.OFFSET_DELETE,
@@ -685,6 +685,11 @@ TAMPERINGS: dict[str, Planted] = {
                 ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
             )
         ),
+    ),
+    "transactions/fenced-producer-is-rejected": Planted(
+        pretended(
+            ErrorCode.unknown_server_error, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN
+        )
     ),
     "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
     "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
