@@ -161,7 +161,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_TOPICS | {Capability.REPLICATION},
         nodes_min=3,
-        since="3.1.0",
+        since=KRAFT,
     ),
     Requirement(
         id="metadata/any-broker-serves-admin-requests",
