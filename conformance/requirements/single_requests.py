@@ -80,7 +80,7 @@ def _producer_request(
 
 
 _CURRENT_EPOCH: Final = 2
-_OF_FENCED_PRODUCERS: Final = tuple(
+_FENCED_REQUESTS: Final = tuple(
     _producer_request(api, version, producer_id, epoch, error)
     for api, version in _TRANSACTION_REQUESTS
     for producer_id, epoch, error in (
@@ -137,7 +137,7 @@ REQUIREMENTS: Final = (
                 InitProducerId(transactional_id=_ID),
                 InitProducerId(),
                 *(InitProducerId(transactional_id=_ID) for _ in range(_CURRENT_EPOCH)),
-                *_OF_FENCED_PRODUCERS,
+                *_FENCED_REQUESTS,
                 _producer_request(
                     ApiKey.END_TXN, _BEFORE_EPOCH_BUMPS, Producer(0), _CURRENT_EPOCH, "INVALID_TXN_STATE"
                 ),
@@ -146,6 +146,7 @@ REQUIREMENTS: Final = (
             judges("error", "producer", "producer_epoch", of=InitProducerId) | judges("errors", of=RawRequest),
         ),
         needs=frozenset({Capability.TOPIC_ADMIN}),
+        since="2.7.0",
     ),
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
