@@ -8,7 +8,7 @@ The timestamps of a script are fixed and old. Therefore its topics have unlimite
 another one.
 
 The model never creates a topic automatically. Metadata cannot forbid this before version 4, so older requests that name
-a topic which the script does not create are sent in version 4.
+a topic which the script has not created before, or has deleted, are sent in version 4.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -46,18 +46,28 @@ _PRODUCING: Final = (Produce, Pipelined, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:
-    """Return the script with version 4 for older Metadata requests, unless the script creates all topics they name."""
-    created = {step.topic for step in script.steps if isinstance(step, CreateTopic)}
-    return Script(tuple(_forbidding(step, created) for step in script.steps))
+    """Return the script with version 4 for older Metadata requests, unless all topics that they name exist."""
+    existing: set[str] = set()
+    steps = []
+    for step in script.steps:
+        steps.append(_forbidding(step, existing))
+        for request in requests_of((step,)):
+            match request:
+                case CreateTopic(validate_only=False):
+                    existing.add(request.topic)
+                case DeleteTopic():
+                    existing.discard(request.topic)
+                case DeleteTopicById():
+                    existing.clear()  # it may be any of them
+    return Script(tuple(steps))
 
 
-def _forbidding(step: Step, created: Collection[str]) -> Step:
+def _forbidding(step: Step, existing: Collection[str]) -> Step:
     match step:
         case Metadata(topics=topics, version=int(version)) if version < _FORBIDDING_VERSION:
-            is_known = created and {*(topics or ())} <= {*created}
-            return step if is_known else replace(step, version=_FORBIDDING_VERSION)
+            return step if {*(topics or ())} <= {*existing} else replace(step, version=_FORBIDDING_VERSION)
         case On() | OnEveryBroker() | Eventually() | AsClient() | WithUnknownTags():
-            return replace(step, step=_forbidding(step.step, created))
+            return replace(step, step=_forbidding(step.step, existing))
     return step
 
 

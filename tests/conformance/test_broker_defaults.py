@@ -16,10 +16,13 @@ from conformance.sequential.pinned import pinned, with_unlimited_retention, with
 from conformance.sequential.steps import (
     AlterConfigs,
     CreateTopic,
+    DeleteTopic,
+    DeleteTopicById,
     DescribeConfigs,
     Eventually,
     IncrementalAlterConfigs,
     Metadata,
+    On,
     Operation,
     Produce,
     Script,
@@ -230,6 +233,24 @@ def test_metadata_of_an_unknown_topic_creates_none(tmp_path):
     script = Script((CreateTopic(), known, unknown, Metadata(("trial-none",), version=7)))
     steps = without_automatic_creation(script).steps
     assert steps == (CreateTopic(), known, Metadata(("trial", "trial-none"), version=4), script.steps[3])
+
+
+@pytest.mark.parametrize(
+    ("before", "version"),
+    [
+        ((), 4),
+        ((CreateTopic(),), 1),
+        ((On(2, CreateTopic()),), 1),
+        ((CreateTopic(validate_only=True),), 4),
+        ((CreateTopic(), DeleteTopic()), 4),
+        ((CreateTopic(), On(2, DeleteTopic()), CreateTopic()), 1),
+        ((CreateTopic(), DeleteTopicById(0)), 4),
+    ],
+)
+def test_old_metadata_requests_name_only_topics_that_exist_at_that_step(before, version):
+    script = Script((*before, Eventually(Metadata(version=1)), CreateTopic()))
+    *_, described, _ = without_automatic_creation(script).steps
+    assert described == Eventually(Metadata(version=version))
 
 
 def test_oversize_metadata_is_judged_by_the_limit_that_the_broker_describes(tmp_path):
