@@ -9,6 +9,7 @@ from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.produce import FAR_FUTURE_MS
 from conformance.sequential.steps import (
+    ApiKey,
     Batch,
     Compression,
     CreateTopic,
@@ -23,6 +24,7 @@ from conformance.sequential.steps import (
     Step,
 )
 from conformance.sequential.strategies import SEVERAL_PARTITIONS, batches, many, placed, produces, script, timestamps_ms
+from fixtures.clients.messages import known_versions
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
@@ -52,8 +54,8 @@ def _single_record(partition: int) -> Produce:
     return Produce((Batch((Record(b"a"),)),), partition=partition)
 
 
-_SESSIONS_SINCE: Final = 7
-"""First version of Fetch with sessions."""
+_SESSION_VERSIONS: Final = [version for version in known_versions(ApiKey.FETCH) if version >= 7]
+"""Versions of Fetch with sessions (KIP-227)."""
 
 
 def _session_in(version: int) -> tuple[Step, ...]:
@@ -250,7 +252,7 @@ REQUIREMENTS: Final = (
                 SessionFetch(((1, 2),)),
                 SessionFetch(((2, 0), (0, 0)), epoch=-1),
                 SessionFetch(),
-                *(st.integers(_SESSIONS_SINCE, 17).map(_session_in),) * 2,
+                *(st.sampled_from(_SESSION_VERSIONS).map(_session_in),) * 2,
             ),
             judges("error", "partitions", of=SessionFetch),
         ),
