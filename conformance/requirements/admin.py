@@ -94,7 +94,7 @@ REQUIREMENTS: Final = (
         level=Level.SHOULD,
         text="Two topics whose names differ only in periods and underscores would have the same metrics. CreateTopics "
         "of the second one returns INVALID_TOPIC_EXCEPTION, until the first one is deleted.",
-        sources=(sources.PROTOCOL_ERRORS, sources.MONITORING),
+        sources=(sources.PROTOCOL_ERRORS, sources.KAFKA_2337),
         check=sequential(
             script(
                 many(st.sampled_from(_COLLIDING).map(CreateTopic)),

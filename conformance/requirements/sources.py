@@ -42,7 +42,6 @@ GUARANTEES: Final = _documentation("Guarantees", "intro_guarantees")
 CONSUMER_POSITION: Final = _documentation("Consumer Position", "design_consumerposition")
 SEMANTICS: Final = _documentation("Message Delivery Semantics", "semantics")
 REPLICATION: Final = _documentation("Replication", "replication")
-MONITORING: Final = _documentation("Monitoring", "monitoring")
 COMPACTION: Final = _documentation("Log Compaction", "compaction")
 RECORD_BATCH: Final = _documentation("Record Batch", "recordbatch")
 GRACEFUL_SHUTDOWN: Final = _documentation("Graceful shutdown", "basic_ops_restarting")
@@ -65,6 +64,10 @@ SESSION_TIMEOUT_MAX: Final = _broker_config("group.max.session.timeout.ms")
 TRANSACTION_TIMEOUT_MAX: Final = _broker_config("transaction.max.timeout.ms")
 REQUEST_MAX: Final = _broker_config("socket.request.max.bytes")
 
+KAFKA_2337: Final = Source(
+    "KAFKA-2337: Verify that metric names will not collide when creating new topics",
+    "https://issues.apache.org/jira/browse/KAFKA-2337",
+)
 KIP_32: Final = _kip(32, "Add timestamps to Kafka message", "KIP-32+-+Add+timestamps+to+Kafka+message")
 KIP_35: Final = _kip(35, "Retrieving protocol version", "KIP-35+-+Retrieving+protocol+version")
 KIP_62: Final = _kip(
