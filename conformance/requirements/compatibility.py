@@ -1,9 +1,9 @@
 """Requirements that each version of an API has the same effects, results and errors.
 
 Each row is for one API. Its script sends the same requests in each version, in an order that is drawn, and reads their
-effects. A response that is not as expected in any version is no violation here: other requirements judge it. Requests
-that a version cannot hold are left out. `consistency` compares the responses of APIs that only read field by field, and
-`versions` judges the form of each response.
+effects. If a response deviates from the model in all versions, that is no violation here: other requirements judge it.
+Requests that a version cannot hold are left out. `consistency` compares the responses of APIs that only read field by
+field, and `versions` judges the form of each response.
 """
 
 from collections.abc import Callable, Mapping

@@ -71,8 +71,7 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="OffsetFetch returns the offset, leader epoch and metadata of the group's last commit for the partition, "
         "regardless of earlier commits and of the commits of other groups. If there is no such commit, or if the "
-        "topic does not exist, it returns offset -1 and no error. Null metadata is "
-        "returned as an empty text.",
+        "topic does not exist, it returns offset -1 and no error. Null metadata is returned as an empty text.",
         sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
         check=sequential(
             script(

@@ -43,18 +43,18 @@ class Each:
 
 _IDENTIFYING_FIELDS: Final = frozenset(
     {
-        *("error", "base_offset", "offset", "records", "low_watermark", "end_offset", "producers"),
+        *("error", "records", "producers"),
         *("topics", "num_partitions", "set", "committed_offset", "metadata", "state", "members"),
-        *("timestamp", "log_append_time", "high_watermark", "log_start_offset"),
     }
 )
 """Fields that show to which of several requests a response belongs. Requirements of the API judge other fields."""
-_OFFSETS: Final = frozenset(
+_OFFSETS_AND_TIMES: Final = frozenset(
     {
-        *("base_offset", "offset", "low_watermark", "end_offset"),
-        *("timestamp", "log_append_time", "high_watermark", "log_start_offset"),
+        *("base_offset", "offset", "low_watermark", "end_offset", "high_watermark", "log_start_offset"),
+        *("timestamp", "log_append_time"),
     }
 )
+"""More of these fields. Beside an error, they have no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ def meets(expected: Any, actual: Any) -> bool:
 
 
 def _own_mismatches(expectation: Expectation, response: Response) -> list[Mismatch]:
-    """Return the mismatches of one of several responses. Beside an error, offsets and times have no meaning."""
-    without_offsets = expectation.get("error", "NONE") != "NONE"
-    return mismatches(expectation, response, _IDENTIFYING_FIELDS - _OFFSETS if without_offsets else _IDENTIFYING_FIELDS)
+    """Return the mismatches of one of several responses, in the fields that show to which request it belongs."""
+    has_error = expectation.get("error", "NONE") != "NONE"
+    return mismatches(expectation, response, _IDENTIFYING_FIELDS | (frozenset() if has_error else _OFFSETS_AND_TIMES))
 
 
 def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:

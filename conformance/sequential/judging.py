@@ -165,7 +165,7 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
 
 
 def _in_some_versions(steps: _Steps, found: Sequence[Deviation]) -> list[Deviation]:
-    """Return the deviations that a step does not have each time that the script has this step, in whatever version.
+    """Return the deviations except those that a step has in each version in which the script sends it.
 
     A response without the field, because its version lacks it, is not counted.
     """
