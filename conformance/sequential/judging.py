@@ -10,6 +10,7 @@
 A cosmetic deviation alone is no violation, unless the requirement is about such fields.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -167,24 +168,34 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
 def _in_some_versions(steps: _Steps, found: Sequence[Deviation]) -> list[Deviation]:
     """Return the deviations except those that a step has in each version in which the script sends it.
 
+    If the script repeats a step in one version, the nth occurrence is compared with the nth one of the other versions.
     A response without the field, because its version lacks it, is not counted.
     """
-    numbers: dict[Step, list[int]] = {}
+    numbers: dict[tuple[Step, int], list[int]] = {}
+    keys = []
+    occurrences: Counter[Step] = Counter()
     for number, (step, _, _) in enumerate(steps, start=1):
-        numbers.setdefault(_without_version(step), []).append(number)
+        key = (_without_version(step), occurrences[step] if _has_version(step) else 0)
+        occurrences[step] += 1
+        numbers.setdefault(key, []).append(number)
+        keys.append(key)
     deviating = {(each.step, each.mismatch.field) for each in found}
 
     def is_in_each(deviation: Deviation) -> bool:
-        alike = numbers[_without_version(steps[deviation.step - 1][0])]
         field = deviation.mismatch.field
+        alike = numbers[keys[deviation.step - 1]]
         counted = [each for each in alike if (each, field) in deviating or field in steps[each - 1][1]]
         return len(counted) > 1 and all((number, field) in deviating for number in counted)
 
     return [each for each in found if not is_in_each(each)]
 
 
+def _has_version(step: Step) -> bool:
+    return getattr(step, "version", None) is not None
+
+
 def _without_version(step: Step) -> Step:
-    return replace(step, version=None) if hasattr(step, "version") else step  # type: ignore[call-arg]
+    return replace(step, version=None) if _has_version(step) else step  # type: ignore[call-arg]
 
 
 def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:

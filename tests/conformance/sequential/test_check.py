@@ -25,6 +25,7 @@ from conformance.sequential.steps import (
     AwaitTopic,
     Batch,
     CreateTopic,
+    DeleteTopic,
     Eventually,
     Fetch,
     InitProducerId,
@@ -170,6 +171,21 @@ def test_a_deviation_in_each_version_is_none_between_versions(epochs, verdict):
     responses = ({"error": "NONE", "offset": 0} | ({} if each is None else {"leader_epoch": each}) for each in epochs)
     between = Judges({}, compares_versions=True) | judges("error", "leader_epoch", of=ListOffsets)
     assert judge(script, (FINE[0], *responses), between).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("second_errors", "verdict"),
+    [
+        (("NONE", "NONE"), Verdict.OK),
+        (("NONE", "UNKNOWN_TOPIC_OR_PARTITION"), Verdict.VIOLATION),
+    ],
+)
+def test_a_repeated_step_is_compared_with_the_same_repetition_in_other_versions(second_errors, verdict):
+    blocks = [(CreateTopic(), *(DeleteTopic(version=version),) * 2) for version in (1, 2)]
+    responses = [({"error": "NONE"}, {"error": "NONE"}, {"error": error}) for error in second_errors]
+    judged = replace(judges("error", of=DeleteTopic), compares_versions=True)
+    repeated = Script(tuple(itertools.chain(*blocks)))
+    assert judge(repeated, tuple(itertools.chain(*responses)), judged).verdict is verdict
 
 
 def test_the_first_wrong_step_is_named():
