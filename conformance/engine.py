@@ -282,19 +282,21 @@ class _Run:
     def _check(
         self, requirement: Requirement, applicable: list[Target], findings: dict[str, Finding]
     ) -> Iterator[Event]:
-        """Check a requirement, and add the finding of each target; after an error, unknown for those that are left."""
+        """Check a requirement, and add the finding of each target; after an error, undecided targets are unknown."""
         try:
             findings |= yield from self._run_check(requirement, applicable)
             yield from self._repeat_doubtful(requirement, applicable, findings)
         except TargetError as error:
             by_links = self._unknown_by_links(applicable, error)
-            findings |= {target.name: by_links[target.name] for target in self._left(requirement, applicable, findings)}
+            findings |= {
+                target.name: by_links[target.name] for target in self._undecided(requirement, applicable, findings)
+            }
         except (HistoryError, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
             self.errors.append(error)
             unknown = Finding(Verdict.UNKNOWN, f"internal error: {type(error).__name__}: {one_line(str(error))}")
-            findings |= {target.name: unknown for target in self._left(requirement, applicable, findings)}
+            findings |= {target.name: unknown for target in self._undecided(requirement, applicable, findings)}
 
     def _repeat_doubtful(
         self, requirement: Requirement, applicable: list[Target], findings: dict[str, Finding]
@@ -302,7 +304,7 @@ class _Run:
         """Repeat a check that does not reproduce a violation beside others, because a broker may fail rarely."""
         deadline = time.monotonic() + _REPETITION_S
         for _ in range(_REPETITIONS_MAX):
-            doubtful = self._left(requirement, applicable, findings)
+            doubtful = self._undecided(requirement, applicable, findings)
             if not doubtful or time.monotonic() > deadline:
                 return
             # all that are ok, because the responses of one target may be compared with those of another
@@ -310,16 +312,16 @@ class _Run:
             repeated = yield from self._run_check(requirement, peers)
             findings |= {target.name: repeated[target.name] for target in doubtful}
 
-    def _left(
+    def _undecided(
         self, requirement: Requirement, applicable: list[Target], findings: Mapping[str, Finding]
     ) -> list[Target]:
         """Return the targets without a finding, and those whose violation beside others is not reproduced alone."""
 
-        def is_left(target: Target) -> bool:
+        def is_undecided(target: Target) -> bool:
             found = findings.get(target.name)
             return found is None or found is not doubted(found, self.doubts.get((requirement.id, target.name), ""))
 
-        return [*filter(is_left, applicable)]
+        return [*filter(is_undecided, applicable)]
 
     def _started(self, requirement: Requirement) -> RequirementStarted:
         return RequirementStarted(requirement.id, len(self.judged) + 1, len(self.requirements))
