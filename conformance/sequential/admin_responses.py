@@ -111,12 +111,13 @@ def _list_reassignments(step: ListReassignments, response: Any, symbols: Symbols
 
 
 def _partitions(step: ListReassignments | DescribeLogDirs, topics: Any, symbols: Symbols) -> list[Any]:
-    """Return the partitions in a response: those of the step's topic, if all topics were requested."""
+    """Return the partitions in a response; only the step's partition, if all topics were requested."""
     return [
         partition
         for topic in topics
-        if not step.of_all_topics or symbols.script_name(topic.name) == step.topic
         for partition in topic.partitions
+        if not step.of_all_topics
+        or (symbols.script_name(topic.name), partition.partition_index) == (step.topic, step.partition)
     ]
 
 

@@ -68,7 +68,7 @@ class AlterReassignment(Step):
 class ListReassignments(Step):
     """ListPartitionReassignments of one partition (KIP-455).
 
-    :ivar of_all_topics: whether those of all topics are requested; the response is about the topic only.
+    :ivar of_all_topics: whether those of all topics are requested; the response has the step's partition only.
     """
 
     topic: str = TOPIC
@@ -184,7 +184,7 @@ class DescribeTopicPartitions(Step):
 class DescribeLogDirs(Step):
     """DescribeLogDirs of one partition (KIP-113).
 
-    :ivar of_all_topics: whether the replicas of all topics are requested; the response is about those of the topic.
+    :ivar of_all_topics: whether those of all topics are requested; the response has the step's partition only.
     """
 
     topic: str = TOPIC
