@@ -42,7 +42,9 @@ _ALTERED: Final = judges("error", of=IncrementalAlterConfigs)
 _ERRORS: Final = judges("errors", of=RawRequest)
 
 _NAMES: Final = ("cleanup.policy", "max.message.bytes", "retention.ms")
-_NAMED: Final = st.lists(st.sampled_from([*_NAMES, "no.such.property"]), min_size=1, max_size=3, unique=True).map(tuple)
+_SETTING_NAMES: Final = st.lists(
+    st.sampled_from([*_NAMES, "no.such.property"]), min_size=1, max_size=3, unique=True
+).map(tuple)
 _SHOWN: Final = Eventually(DescribeConfigs(_NAMES))
 _UNSET: Final = "trial-unset"
 
@@ -86,7 +88,7 @@ _INVALID: Final = st.sampled_from(
 
 _PRODUCED: Final = Eventually(Produce((Batch((Record(b"x" * 300),)),)), awaited=frozenset({"error", "log_append_time"}))
 """A batch whose result depends on the settings. It is sent until a change is applied, so its offset is not judged."""
-_IN_TURN: Final[tuple[Change, ...]] = (
+_CHANGES_IN_ORDER: Final[tuple[Change, ...]] = (
     ("max.message.bytes", Operation.SET, "200"),
     ("max.message.bytes", Operation.SET, "2000"),
     ("cleanup.policy", Operation.SET, "compact"),
@@ -148,10 +150,12 @@ REQUIREMENTS: Final = (
                 CreateTopic(),
                 _PRODUCED,
                 many(
-                    st.sampled_from(_IN_TURN).map(lambda change: (IncrementalAlterConfigs((change,)), _PRODUCED)),
+                    st.sampled_from(_CHANGES_IN_ORDER).map(
+                        lambda change: (IncrementalAlterConfigs((change,)), _PRODUCED)
+                    ),
                     at_most=4,
                 ),
-                *(step for change in _IN_TURN for step in (IncrementalAlterConfigs((change,)), _PRODUCED)),
+                *(step for change in _CHANGES_IN_ORDER for step in (IncrementalAlterConfigs((change,)), _PRODUCED)),
             ),
             _ALTERED | judges("error", "log_append_time", of=Produce),
             cost=3,
@@ -281,7 +285,7 @@ REQUIREMENTS: Final = (
                 st.lists(_SETTINGS, max_size=2, unique_by=lambda pair: pair[0])
                 .map(tuple)
                 .map(lambda found: CreateTopic(configs=found)),
-                many(_NAMED.map(DescribeConfigs), at_most=3),
+                many(_SETTING_NAMES.map(DescribeConfigs), at_most=3),
                 IncrementalAlterConfigs((("max.message.bytes", Operation.SET, "6000"),)),
                 _SHOWN,
                 DescribeConfigs(_NAMES, topic="trial-none"),
@@ -305,7 +309,7 @@ REQUIREMENTS: Final = (
         check=sequential(
             script(
                 CreateTopic(),
-                many(st.builds(DescribeConfigs, _NAMED, with_documentation=st.booleans())),
+                many(st.builds(DescribeConfigs, _SETTING_NAMES, with_documentation=st.booleans())),
                 *(DescribeConfigs(_NAMES, with_documentation=wanted) for wanted in (True, False)),
             ),
             judges("error", "documented", of=DescribeConfigs),

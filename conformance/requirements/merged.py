@@ -1,9 +1,8 @@
 """Requirements of requests for several partitions, topics or groups.
 
 A response has one result for each of them, the same as that of a request for it alone, whatever the errors of the
-others. Where the version of the target has only one group or topic in a request, several requests are sent. Requests
-that change something are sent in each version, or in one that is drawn; `consistency` compares the versions of those
-that only read.
+others. Where the version of the target has only one group or topic in a request, several requests are sent. Most
+requests are sent in each version, in one that is drawn, or in the newest one and an old one.
 """
 
 from collections.abc import Mapping
@@ -148,7 +147,7 @@ def _in_some_version(*steps: Step) -> SearchStrategy[Merged]:
     return st.sampled_from(known_versions(api_key(steps[0]))).map(lambda version: _in_version(version, *steps))
 
 
-def _commits_in(version: int) -> tuple[Step, ...]:
+def _merged_commits(version: int) -> tuple[Step, ...]:
     """Return merged commits in one version, and steps that read them."""
     first = 100 * version
     commits = (
@@ -160,7 +159,7 @@ def _commits_in(version: int) -> tuple[Step, ...]:
     return _in_version(version, *commits), OffsetFetch(), OffsetFetch(topic="trial-two"), OffsetFetch(partition=2)
 
 
-def _produces_in(version: int, producer: int | None = None) -> Merged:
+def _merged_produces(version: int, producer: int | None = None) -> Merged:
     """Return merged Produce requests in one version; acks is 1 in each second version.
 
     :param producer: producer of the batches, which are the first ones of this producer.
@@ -180,7 +179,7 @@ def _produces_in(version: int, producer: int | None = None) -> Merged:
     )
 
 
-def _reads_in(version: int) -> Merged:
+def _merged_fetches(version: int) -> Merged:
     """Return merged Fetch requests of two topics in one version."""
     fetches = (
         Fetch(1),
@@ -194,7 +193,7 @@ def _reads_in(version: int) -> Merged:
     return _in_version(version, *fetches)
 
 
-def _looks_up_in(version: int) -> Merged:
+def _merged_list_offsets(version: int) -> Merged:
     """Return merged ListOffsets requests of two topics in one version."""
     lookups = (
         ListOffsets(EARLIEST, partition=2),
@@ -208,7 +207,7 @@ def _looks_up_in(version: int) -> Merged:
     return _in_version(version, *lookups)
 
 
-def _ends_in(version: int) -> Merged:
+def _merged_epoch_ends(version: int) -> Merged:
     """Return merged OffsetForLeaderEpoch requests of two topics in one version."""
     lookups = (
         *(OffsetForLeaderEpoch(0, partition=index) for index in (*_PARTITIONS[::-1], _NO_PARTITION)),
@@ -252,11 +251,11 @@ _ROWS: Final = (
             CreateTopic(
                 "trial-times", 2, configs=(("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1"))
             ),
-            *map(_produces_in, known_versions(ApiKey.PRODUCE)),
+            *map(_merged_produces, known_versions(ApiKey.PRODUCE)),
             *(
                 step
                 for number, version in enumerate(known_versions(ApiKey.PRODUCE))
-                for step in (InitProducerId(), *(_produces_in(version, number),) * 2)
+                for step in (InitProducerId(), *(_merged_produces(version, number),) * 2)
             ),
             *(Fetch(topic=topic, partition=index) for topic in ("trial", "trial-two") for index in range(2)),
             Fetch(topic="trial-times", partition=1),
@@ -267,14 +266,14 @@ _ROWS: Final = (
         ApiKey.FETCH,
         "several partitions of several topics",
         (sources.PROTOCOL_ERRORS, sources.KIP_320),
-        (*_RECORDS_OF_TWO, *map(_reads_in, known_versions(ApiKey.FETCH))),
+        (*_RECORDS_OF_TWO, *map(_merged_fetches, known_versions(ApiKey.FETCH))),
         {},
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
         "several partitions of several topics",
         (sources.PROTOCOL_ERRORS, sources.KIP_320),
-        (*_RECORDS_OF_TWO, *map(_looks_up_in, known_versions(ApiKey.LIST_OFFSETS))),
+        (*_RECORDS_OF_TWO, *map(_merged_list_offsets, known_versions(ApiKey.LIST_OFFSETS))),
         {},
     ),
     _Row(
@@ -309,7 +308,7 @@ _ROWS: Final = (
         (
             *_COMMIT_OF_SEVERAL,
             *_COMMITTED,
-            *(step for version in known_versions(ApiKey.OFFSET_COMMIT) for step in _commits_in(version)),
+            *(step for version in known_versions(ApiKey.OFFSET_COMMIT) for step in _merged_commits(version)),
         ),
         {OffsetFetch: "error committed_offset committed_leader_epoch metadata"},
     ),
@@ -447,7 +446,7 @@ _ROWS: Final = (
         (
             *_RECORDS_OF_TWO,
             many(st.integers(0, 5).map(lambda index: Produce((Batch((Record(b"b"),)),), partition=index)), at_most=4),
-            *map(_ends_in, known_versions(ApiKey.OFFSET_FOR_LEADER_EPOCH)),
+            *map(_merged_epoch_ends, known_versions(ApiKey.OFFSET_FOR_LEADER_EPOCH)),
         ),
         {},
     ),
