@@ -80,10 +80,6 @@ _NONE: Final = "trial-none"
 _DESCRIBED: Final = Eventually(
     DescribeConfigs(("max.message.bytes", "retention.ms")), awaited=frozenset({"error", "set"})
 )
-_STATES_SINCE: Final = 4
-"""First version of ListGroups with a filter of states (KIP-518)."""
-_TYPES_SINCE: Final = 5
-"""First version of ListGroups with a filter of types (KIP-848)."""
 _ALL_TOPICS_SINCE: Final = 2
 """First version of OffsetFetch that can request all offsets of a group."""
 
@@ -322,14 +318,13 @@ def _heartbeat(version: int) -> Steps:
 
 
 def _list_groups(version: int) -> Steps:
-    states = ("Empty", "Stable") if version >= _STATES_SINCE else ()
-    types = ("consumer", "classic") if version >= _TYPES_SINCE else ()
+    """Return requests with and without filters. Of a version without a filter, only the error is judged."""
     return (
         ListGroups(version=version),
         ListGroups("trial-group", version),
         ListGroups(_NONE, version),
-        *(ListGroups(version=version, states=(state,)) for state in states),
-        *(ListGroups(version=version, types=(each,)) for each in types),
+        *(ListGroups(version=version, states=(state,)) for state in ("Empty", "Stable")),
+        *(ListGroups(version=version, types=(each,)) for each in ("consumer", "classic")),
     )
 
 
