@@ -55,8 +55,6 @@ from conformance.sequential.strategies import BASE_TIMESTAMP_MS, LEADER_EPOCH_SI
 from fixtures.clients.messages import api_name, known_versions
 from fixtures.targets.target import Capability
 
-Steps = tuple[Step, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -67,8 +65,8 @@ class _Row:
     """
 
     api: ApiKey
-    before: Steps
-    steps: Callable[[int], Steps]
+    before: tuple[Step, ...]
+    steps: Callable[[int], tuple[Step, ...]]
     judged: Mapping[type[Step], str]
     sources: tuple[Any, ...] = ()
     since: str | None = None
@@ -88,7 +86,7 @@ def _one(value: bytes, **fields: Any) -> tuple[Batch, ...]:
     return (Batch((Record(value, timestamp_ms=BASE_TIMESTAMP_MS),), **fields),)
 
 
-def _produce(version: int) -> Steps:
+def _produce(version: int) -> tuple[Step, ...]:
     """Return Produce requests to a new topic, requests that are rejected, and requests to topics with settings."""
     first = Batch((Record(b"a"), Record(b"b")), producer=0)
     return (
@@ -114,7 +112,7 @@ def _produce(version: int) -> Steps:
     )
 
 
-def _fetch(version: int) -> Steps:
+def _fetch(version: int) -> tuple[Step, ...]:
     with_epoch = (Fetch(leader_epoch=5, version=version),) if version >= LEADER_EPOCH_SINCE[ApiKey.FETCH] else ()
     return (
         *(Fetch(offset, version=version) for offset in (0, 1, 2, 4, 6, 7, 1000)),
@@ -128,7 +126,7 @@ def _fetch(version: int) -> Steps:
     )
 
 
-def _list_offsets(version: int) -> Steps:
+def _list_offsets(version: int) -> tuple[Step, ...]:
     with_epoch = (
         (ListOffsets(leader_epoch=5, version=version),) if version >= LEADER_EPOCH_SINCE[ApiKey.LIST_OFFSETS] else ()
     )
@@ -143,7 +141,7 @@ def _list_offsets(version: int) -> Steps:
     )
 
 
-def _delete_records(version: int) -> Steps:
+def _delete_records(version: int) -> tuple[Step, ...]:
     return (
         *_LOG,
         DeleteRecords(3, version=version),
@@ -157,7 +155,7 @@ def _delete_records(version: int) -> Steps:
     )
 
 
-def _offset_for_leader_epoch(version: int) -> Steps:
+def _offset_for_leader_epoch(version: int) -> tuple[Step, ...]:
     requests = (
         *(OffsetForLeaderEpoch(epoch, version=version) for epoch in (0, 1, 5)),
         OffsetForLeaderEpoch(partition=1, version=version),
@@ -168,7 +166,7 @@ def _offset_for_leader_epoch(version: int) -> Steps:
     return (*requests, Produce(_one(b"more")), *requests[:1])
 
 
-def _commit(version: int) -> Steps:
+def _commit(version: int) -> tuple[Step, ...]:
     return (
         OffsetCommit(5, metadata="five", version=version),
         OffsetCommit(5, partition=_NO_PARTITION, version=version),
@@ -179,7 +177,7 @@ def _commit(version: int) -> Steps:
     )
 
 
-def _fetch_commits(version: int) -> Steps:
+def _fetch_commits(version: int) -> tuple[Step, ...]:
     all_topics = (
         (OffsetFetch(topic=None, version=version),) if _ALL_TOPICS_SINCE <= version < BY_ID_SINCE[OffsetFetch] else ()
     )
@@ -190,7 +188,7 @@ def _fetch_commits(version: int) -> Steps:
     )
 
 
-def _create_topics(version: int) -> Steps:
+def _create_topics(version: int) -> tuple[Step, ...]:
     return (
         CreateTopic("trial", 2, (("max.message.bytes", "3000"),), version=version),
         CreateTopic("trial", version=version),
@@ -206,7 +204,7 @@ def _create_topics(version: int) -> Steps:
     )
 
 
-def _delete_topics(version: int) -> Steps:
+def _delete_topics(version: int) -> tuple[Step, ...]:
     return (
         CreateTopic(),
         DeleteTopic(version=version),
@@ -216,7 +214,7 @@ def _delete_topics(version: int) -> Steps:
     )
 
 
-def _create_partitions(version: int) -> Steps:
+def _create_partitions(version: int) -> tuple[Step, ...]:
     return (
         CreateTopic(),
         CreatePartitions(4, validate_only=True, version=version),
@@ -232,7 +230,7 @@ def _set(value: str | None, name: str = "max.message.bytes") -> tuple[tuple[str,
     return ((name, Operation.DELETE if value is None else Operation.SET, value),)
 
 
-def _incremental_alter_configs(version: int) -> Steps:
+def _incremental_alter_configs(version: int) -> tuple[Step, ...]:
     return (
         IncrementalAlterConfigs(_set("3000"), version=version),
         _DESCRIBED,
@@ -246,7 +244,7 @@ def _incremental_alter_configs(version: int) -> Steps:
     )
 
 
-def _alter_configs(version: int) -> Steps:
+def _alter_configs(version: int) -> tuple[Step, ...]:
     return (
         AlterConfigs((("max.message.bytes", "3000"),), version=version),
         _DESCRIBED,
@@ -258,11 +256,11 @@ def _alter_configs(version: int) -> Steps:
     )
 
 
-def _init_producer_id(version: int) -> Steps:
+def _init_producer_id(version: int) -> tuple[Step, ...]:
     return InitProducerId(version=version), InitProducerId(version=version)
 
 
-def _metadata(version: int) -> Steps:
+def _metadata(version: int) -> tuple[Step, ...]:
     return (
         Metadata(("trial", "trial-two"), version),
         Metadata((_NONE, "trial-two"), version),
@@ -271,7 +269,7 @@ def _metadata(version: int) -> Steps:
     )
 
 
-def _delete_groups(version: int) -> Steps:
+def _delete_groups(version: int) -> tuple[Step, ...]:
     return (
         OffsetCommit(5),
         DeleteGroup(version=version),
@@ -280,7 +278,7 @@ def _delete_groups(version: int) -> Steps:
     )
 
 
-def _elect_leaders(version: int) -> Steps:
+def _elect_leaders(version: int) -> tuple[Step, ...]:
     return (
         placed(1, 2, partitions=2),
         AlterReassignment((2, 1), partition=1),
@@ -292,7 +290,7 @@ def _elect_leaders(version: int) -> Steps:
     )
 
 
-def _alter_reassignments(version: int) -> Steps:
+def _alter_reassignments(version: int) -> tuple[Step, ...]:
     return (
         placed(1, 2, partitions=2),
         AlterReassignment((1, 3), partition=1, version=version),
@@ -304,7 +302,7 @@ def _alter_reassignments(version: int) -> Steps:
     )
 
 
-def _sync_group(version: int) -> Steps:
+def _sync_group(version: int) -> tuple[Step, ...]:
     return (
         SyncGroup(0, version=version),
         SyncGroup(0, assignment=b"later", version=version),
@@ -313,11 +311,11 @@ def _sync_group(version: int) -> Steps:
     )
 
 
-def _heartbeat(version: int) -> Steps:
+def _heartbeat(version: int) -> tuple[Step, ...]:
     return tuple(Heartbeat(member, generation, version=version) for member, generation in _HEARTBEATS)
 
 
-def _list_groups(version: int) -> Steps:
+def _list_groups(version: int) -> tuple[Step, ...]:
     """Return requests with and without filters. Of a version without a filter, only the error is judged."""
     return (
         ListGroups(version=version),
