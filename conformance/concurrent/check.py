@@ -95,11 +95,13 @@ class RecordedScripts:
     :param run_dir: directory of the history.
     :param requirement_id: requirement whose check recorded the history.
     :param scripts: the scripts by topic.
+    :param is_repeated: whether a previous history of these scripts decided nothing.
     """
 
     run_dir: Path
     requirement_id: str
     scripts: Mapping[str, Trial]
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +135,16 @@ class Family:
         run_dir = context.history_dirs[target.name]
         recorded = self._recorded.get((run_dir.parent, target.name))
         if recorded is None or recorded.requirement_id == context.requirement_id:
-            return self._record_in(run_dir, context, target)
+            return self._record_in(run_dir, context, target, is_repeated=False)
         return recorded
 
     def record_again(self, context: CheckContext, target: Target) -> RecordedScripts:
         """Record the scripts once more, for this requirement and the following ones. Raises `ScriptNotRunError`."""
-        return self._record_in(context.history_dirs[target.name] / "repeated", context, target)
+        return self._record_in(context.history_dirs[target.name] / "repeated", context, target, is_repeated=True)
 
-    def _record_in(self, run_dir: Path, context: CheckContext, target: Target) -> RecordedScripts:
+    def _record_in(self, run_dir: Path, context: CheckContext, target: Target, *, is_repeated: bool) -> RecordedScripts:
         scripts = self._run(context, target, run_dir)
-        recorded = RecordedScripts(run_dir, context.requirement_id, scripts)
+        recorded = RecordedScripts(run_dir, context.requirement_id, scripts, is_repeated)
         self._recorded[context.history_dirs[target.name].parent, target.name] = recorded
         return recorded
 
@@ -186,7 +188,9 @@ class _Case:
         try:
             recorded = self.family.record(self.context, self.target)
             result = judge_with_history_checks(recorded.run_dir, self.history_checks)
-            if result.verdict is Verdict.UNKNOWN:  # a busy machine may delay requests until after a fault
+            if (
+                result.verdict is Verdict.UNKNOWN and not recorded.is_repeated
+            ):  # a busy machine may delay requests until after a fault
                 recorded = self.family.record_again(self.context, self.target)
                 result = judge_with_history_checks(recorded.run_dir, self.history_checks)
         except ScriptNotRunError as error:

@@ -108,7 +108,7 @@ REQUIREMENTS: Final = (
             cost=2,
         ),
         needs=_TOPICS,
-        since=KRAFT,
+        since="3.3.2",
     ),
     Requirement(
         id="admin/validate-only-creates-nothing",

@@ -232,7 +232,7 @@ def _requirement(row: _Row) -> Requirement:
         check=sequential(
             script(
                 *row.before,
-                Eventually(repeated),
+                Eventually(repeated, awaited=frozenset({"errors", "differing"})),
                 *row.after,
             ),
             judges("errors", "differing", "decreased", of=Repeated),

@@ -18,7 +18,14 @@ from conformance.sequential.pinned import (
 )
 from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
-from conformance.sequential.steps import AfterCleanup, Cleanup, DescribeTopicPartitions, OffsetCommit, Script
+from conformance.sequential.steps import (
+    AfterCleanup,
+    AwaitSessionTimeout,
+    Cleanup,
+    DescribeTopicPartitions,
+    OffsetCommit,
+    Script,
+)
 from conformance.sequential.symbols import (
     SESSION_TIMEOUT_MS,
     SHORT_SESSION_TIMEOUT_MS,
@@ -43,6 +50,8 @@ _SESSION_TIMEOUT_MIN: Final = "group.min.session.timeout.ms"
 _SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
 _SESSION_TIMEOUT_MIN_MS: Final = 6_000
 """Kafka's default of `group.min.session.timeout.ms`, for brokers that do not describe it."""
+_SHORT_SESSION_MAX_MS: Final = 15_000
+"""Longest session timeout for whose end a script waits."""
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
 _PAGE_MAX: Final = "max.request.partition.size.limit"
 """The maximum number of partitions in a DescribeTopicPartitions response."""
@@ -129,10 +138,11 @@ class Session:
             if self._page_max < _PAGE and isinstance(request, DescribeTopicPartitions):
                 text = f"{_PAGE_MAX} is {self._page_max}, which limits the responses that a script compares"
                 raise UnsupportedApi(text)
-            if (
-                isinstance(request, OffsetCommit)
-                and (length := len((request.metadata or "").encode())) > self._metadata_max
-            ):
+            if self._short_session_timeout_ms > _SHORT_SESSION_MAX_MS and isinstance(request, AwaitSessionTimeout):
+                text = f"{_SESSION_TIMEOUT_MIN} is {self._short_session_timeout_ms}, too long for a script to wait for"
+                raise UnsupportedApi(text)
+            length = len((request.metadata or "").encode()) if isinstance(request, OffsetCommit) else 0
+            if length > self._metadata_max:
                 raise UnsupportedApi(f"{_METADATA_MAX} is {self._metadata_max}, and a script commits {length} bytes")
 
     def _require_frequent_cleanup(self, script: Script) -> None:

@@ -106,3 +106,11 @@ def test_a_history_that_decides_nothing_is_recorded_once_more(runs, family, tmp_
     assert len(set(runs.run_dirs)) == len(results)
     following = family.record(context("two", tmp_path, target), target)
     assert following.run_dir == runs.run_dirs[-1]
+
+
+def test_a_family_records_at_most_once_more_in_a_run(runs, family, tmp_path, monkeypatch):
+    monkeypatch.setattr(check_module, "judge_with_history_checks", lambda *_: UNDECIDED)
+    target = FakeTarget()
+    for requirement_id in ("one", "two", "three"):
+        concurrent_check(family)(context(requirement_id, tmp_path, target))
+    assert len(runs.run_dirs) == 2
