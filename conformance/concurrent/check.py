@@ -188,9 +188,8 @@ class _Case:
         try:
             recorded = self.family.record(self.context, self.target)
             result = judge_with_history_checks(recorded.run_dir, self.history_checks)
-            if (
-                result.verdict is Verdict.UNKNOWN and not recorded.is_repeated
-            ):  # a busy machine may delay requests until after a fault
+            if result.verdict is Verdict.UNKNOWN and not recorded.is_repeated:
+                # A busy machine may have delayed requests until after a fault.
                 recorded = self.family.record_again(self.context, self.target)
                 result = judge_with_history_checks(recorded.run_dir, self.history_checks)
         except ScriptNotRunError as error:

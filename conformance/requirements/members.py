@@ -201,8 +201,8 @@ REQUIREMENTS: Final = (
         id="groups/silent-member-is-removed",
         level=Level.MUST,
         text="A member that sends heartbeats stays in its group. One that sends none is removed after its session "
-        "timeout, not before and at most ten seconds later. Then the group has no members, requests with the id of the member are rejected with "
-        "UNKNOWN_MEMBER_ID, and the offsets that it committed stay.",
+        "timeout, not before and at most ten seconds later. Then the group has no members, requests with the id of "
+        "the member are rejected with UNKNOWN_MEMBER_ID, and the offsets that it committed stay.",
         sources=(sources.KIP_62, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
