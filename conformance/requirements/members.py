@@ -1,7 +1,7 @@
 """Requirements of a group with one member, in the classic protocol: join, synchronise, commit, leave.
 
-A broker that does not advertise these APIs is not judged. The versions of JoinGroup are those with KIP-394. Sources in
-addition to those of the requirements: `GroupMetadataManager` and `ClassicGroup` of Apache Kafka.
+A broker that does not advertise these APIs is not judged. Sources in addition to those of the requirements:
+`GroupMetadataManager` and `ClassicGroup` of Apache Kafka.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ _PROTOCOLS: Final = st.sampled_from(
 )
 _INSTANCE: Final = "trial-instance"
 _JOINS: Final = st.sampled_from(
-    [*((version, None) for version in (None, *range(4, 9))), *((version, _INSTANCE) for version in (None, 5, 6))]
+    [*((version, None) for version in (None, *range(9))), *((version, _INSTANCE) for version in (None, 5, 6))]
 )
 """Version of JoinGroup and group instance id, which exists since version 5."""
 _WITH_OFFSET: Final = (CreateTopic(), OffsetCommit(0))
@@ -91,7 +91,8 @@ REQUIREMENTS: Final = (
         "only member of generation 1, with its preferred protocol and its metadata for this protocol. SyncGroup "
         "returns the assignment that the member sent first in the generation. If the member repeats JoinGroup before "
         "it has sent an assignment, the response is the same; if it joins again after that, the next generation "
-        "begins. A static member joins with its first request, and the response has its group instance id.",
+        "begins. A static member joins with its first request, and the response has its group instance id. Before v4, "
+        "each new member joins with its first request.",
         sources=(sources.KIP_394, sources.KIP_345, sources.PROTOCOL),
         check=sequential(
             script(
@@ -103,6 +104,15 @@ REQUIREMENTS: Final = (
                     st.lists(st.tuples(st.sampled_from([b"assignment", b""]), st.booleans()), min_size=1, max_size=3),
                 ),
                 JoinGroup(instance=_INSTANCE, group="trial-static"),
+                *(
+                    step
+                    for member, version in ((2, 0), (3, 3))
+                    for step in (
+                        JoinGroup(group=f"trial-v{version}", version=version),
+                        JoinGroup(member, group=f"trial-v{version}", version=version),
+                        SyncGroup(member, group=f"trial-v{version}"),
+                    )
+                ),
             ),
             judges(
                 "error",

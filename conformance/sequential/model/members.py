@@ -1,7 +1,6 @@
 """Model of JoinGroup, SyncGroup, Heartbeat and LeaveGroup (`GroupMetadataManager`, `ClassicGroup`, KIP-394).
 
-A script has at most one member in each group, so that no request waits for other members. JoinGroup is sent in versions
-since 4, in which a new member first receives its id.
+A script has at most one member in each group, so that no request waits for other members.
 """
 
 from typing import Final
@@ -11,21 +10,23 @@ from conformance.sequential.model.cluster import Group, ModelCluster
 from conformance.sequential.steps import PROTOCOL_TYPE, AwaitSessionTimeout, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from conformance.sequential.steps.groups import Member
 
+_ID_FIRST_SINCE: Final = 4
+"""The version of JoinGroup since which a new member first receives its id."""
 UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER_ID"
 
 
 def join_group(cluster: ModelCluster, step: JoinGroup) -> Expectation:
     """Assign an id to a new member, or begin a generation with the only member as its leader.
 
-    A static member begins a generation with its first request. A member that joins again before it has sent the
-    assignment remains in the same generation, unless its protocols have changed.
+    A static member, and any member in versions before 4, begins a generation with its first request. A member that
+    joins again before it has sent the assignment remains in the same generation, unless its protocols have changed.
     """
     group = cluster.groups.setdefault(step.group, Group())
     member = step.member
     if member == "":
         member, cluster.members = cluster.members, cluster.members + 1
         group.pending.add(member)
-        if step.instance is None:
+        if step.instance is None and (step.version is None or step.version >= _ID_FIRST_SINCE):
             return {"error": "MEMBER_ID_REQUIRED", "member": member}
     if not isinstance(member, int) or member not in {*group.pending, group.member}:
         return {"error": UNKNOWN_MEMBER}
