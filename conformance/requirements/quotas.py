@@ -61,7 +61,6 @@ _READ: Final = RawRequest(
     distinct=True,
 )
 """A Fetch of which only errors and the throttle time are judged: a throttled response has no partitions (KIP-219)."""
-_READ_THROTTLED: Final = Eventually(AsClient(_CLIENT, _READ), awaited=frozenset({"throttled"}))
 
 
 _Entity = tuple[tuple[str, str | None], ...]
@@ -194,10 +193,9 @@ REQUIREMENTS: Final = (
                 Produce((Batch(_LARGE_RECORD),)),
                 AsClient(_CLIENT, _READ),
                 AlterClientQuotas((("consumer_byte_rate", _RATE),), _CLIENT),
-                _READ_THROTTLED,
+                Eventually(AsClient(_CLIENT, _READ), awaited=frozenset({"throttled"})),
                 AsClient("trial-other", _READ),
                 _REMOVED,
-                _READ_THROTTLED,
             ),
             judges("errors", "throttled", of=RawRequest),
             cost=15,
