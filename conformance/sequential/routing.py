@@ -84,6 +84,10 @@ LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", NOT_CONTROLLER})
 
 
+_AFTER_TIMEOUT_S: Final = 1.0
+"""Timeout for the effects on topics that follow one that did not occur, in seconds."""
+
+
 class NotReady(Exception):  # noqa: N818
     """Timeout of the wait for the coordinator of a group or transactional id."""
 
@@ -99,6 +103,8 @@ class Routing:
         self._coordinators: dict[str, int] = {}
         self._rejecting: dict[str, int] = {}
         """By group, the broker that FindCoordinator names as coordinator and that returns NOT_COORDINATOR."""
+        self._topic_timeout_s = timeouts.READY_TIMEOUT_S
+        """Timeout for the effect of a creation or a deletion of a topic."""
         self._created: set[str] = set()
         """Topics to delete at the end, because the script has created them or may have created them."""
         self._deleted: set[str] = set()
@@ -265,9 +271,10 @@ class Routing:
 
         Return the empty string, or, after a timeout, the reason why a partition cannot be used.
         """
+        timeout_s = self._topic_timeout_s
         for partition in range(count):
-            if not self._until_ready(partial(self._has_leader, topic, partition)):
-                return f"{self._why_unusable(topic, partition, count)} for {timeouts.READY_TIMEOUT_S:g} s"
+            if not self._takes_effect(partial(self._has_leader, topic, partition)):
+                return f"{self._why_unusable(topic, partition, count)} for {timeout_s:g} s"
         return ""
 
     def creates_topic(self, topic: str, timeout_s: float) -> bool:
@@ -342,7 +349,18 @@ class Routing:
         self._created.discard(topic)
         self._deleted.add(topic)
         self._symbols.remove_topic(topic)
-        self._until_ready(partial(self._is_deleted, topic))
+        self._takes_effect(partial(self._is_deleted, topic))
+
+    def _takes_effect(self, is_done: Callable[[], bool]) -> bool:
+        """Wait for the effect of a creation or a deletion of a topic; return False after the timeout.
+
+        After the first timeout, the effects that follow have little time: otherwise the scripts on a broker that, for
+        example, deletes no topics would take many minutes.
+        """
+        if self._until_ready(is_done, self._topic_timeout_s):
+            return True
+        self._topic_timeout_s = min(self._topic_timeout_s, _AFTER_TIMEOUT_S)
+        return False
 
     def _is_deleted(self, topic: str) -> bool:
         """Whether no broker knows the topic and no leader serves it.
@@ -376,9 +394,9 @@ class Routing:
             return False
         return True
 
-    def _until_ready(self, condition: Callable[[], _Result]) -> _Result:
+    def _until_ready(self, condition: Callable[[], _Result], timeout_s: float | None = None) -> _Result:
         """Call the condition until its result is true, or until the timeout. Return its last result."""
-        deadline = self._transport.monotonic() + timeouts.READY_TIMEOUT_S
+        deadline = self._transport.monotonic() + (timeouts.READY_TIMEOUT_S if timeout_s is None else timeout_s)
         while not (result := condition()) and self._transport.monotonic() <= deadline:
             self._transport.sleep(timeouts.RETRY_DELAY_S)
         return result
