@@ -306,8 +306,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/replicas-are-spread",
         level=Level.SHOULD,
-        text="If the cluster chooses a topic's replicas, those of one partition are on different brokers, and leaders "
-        "and replicas are spread evenly.",
+        text="If the cluster chooses a topic's replicas, each partition has as many as were requested, on different "
+        "brokers, and leaders and replicas are spread evenly.",
         sources=(sources.REPLICATION,),
         check=sequential(
             script(
@@ -315,8 +315,18 @@ REQUIREMENTS: Final = (
                     CreateTopic, partitions=st.sampled_from([3, 6]), replication_factor=st.sampled_from([1, 2, 3])
                 ),
                 Placement(),
+                CreateTopic("trial-two", partitions=3, replication_factor=3),
+                Placement("trial-two"),
+                CreateTopic("trial-three", partitions=3, replication_factor=2),
+                Placement("trial-three"),
             ),
-            judges("replicas_are_distinct", "leaders_unevenness", "replicas_unevenness", of=Placement),
+            judges(
+                "replication_factors",
+                "replicas_are_distinct",
+                "leaders_unevenness",
+                "replicas_unevenness",
+                of=Placement,
+            ),
             cost=5,
         ),
         needs=_REPLICATION,

@@ -53,6 +53,8 @@ class _Row:
     of_cluster: bool = False
     varying: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()
+    is_steady: bool = False
+    """Whether nothing but requests can change the response: once all are the same, each later one is the same."""
     broker: int | None = None
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
@@ -94,16 +96,19 @@ _ROWS: Final = (
         },
         varying=("records",),
         before=_PRODUCED,
+        is_steady=True,
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
         {"replica_id": -1, "isolation_level": 0, "topics": every_partition(timestamp=-1)},
         before=_PRODUCED,
+        is_steady=True,
     ),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         {"replica_id": -1, "topics": every_partition(leader_epoch=0)},
         before=_PRODUCED,
+        is_steady=True,
     ),
     _Row(
         ApiKey.METADATA,
@@ -147,12 +152,14 @@ _ROWS: Final = (
         {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)},
         of_cluster=True,
         varying=("error_message",),
+        is_steady=True,
     ),
     _Row(
         ApiKey.API_VERSIONS,
         {"client_software_name": "kafkatrial", "client_software_version": "1"},
         varying=("supported_features",),
         rising=("finalized_features_epoch",),
+        is_steady=True,
     ),
     _Row(
         ApiKey.OFFSET_FETCH,
@@ -168,6 +175,7 @@ _ROWS: Final = (
                 for place, (name, index) in enumerate(_PARTITIONS)
             ),
         ),
+        is_steady=True,
     ),
     _Row(
         ApiKey.DESCRIBE_CONFIGS,
@@ -181,6 +189,7 @@ _ROWS: Final = (
         },
         broker=1,
         before=_CREATED,
+        is_steady=True,
     ),
     _Row(
         ApiKey.DESCRIBE_LOG_DIRS,
@@ -233,6 +242,7 @@ def _requirement(row: _Row) -> Requirement:
             script(
                 *row.before,
                 Eventually(repeated, awaited=frozenset({"errors", "differing"})),
+                *([repeated] if row.is_steady else []),
                 *row.after,
             ),
             judges("errors", "differing", "decreased", of=Repeated),

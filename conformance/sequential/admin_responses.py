@@ -59,12 +59,13 @@ def topic_state(topics: Sequence[Any], symbols: Symbols) -> Response:
 
 
 def placement(topics: Sequence[Any], brokers: int) -> Response:
-    """Return whether the replicas of each partition are distinct, and how unevenly leaders and replicas are spread.
+    """Return the numbers of replicas, whether those of a partition are distinct, and how unevenly they are spread.
 
     The unevenness is the maximum per broker minus the minimum per broker.
     """
     partitions = [part for topic in topics for part in topic.partitions]
     return {
+        "replication_factors": tuple(sorted({len(part.replica_nodes) for part in partitions})),
         "replicas_are_distinct": all(len(set(p.replica_nodes)) == len(p.replica_nodes) for p in partitions),
         "leaders_unevenness": _unevenness((part.leader_id for part in partitions), brokers),
         "replicas_unevenness": _unevenness((node for part in partitions for node in part.replica_nodes), brokers),

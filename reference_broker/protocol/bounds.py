@@ -19,6 +19,7 @@ A walk consists of nested functions, compiled once per message class from kio's 
 import struct
 import types
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -34,19 +35,24 @@ STRING_MAX_BYTES = 0x7FFF
 """Limit of a string in Kafka's readers, in flexible versions too."""
 
 
+class NullFieldError(MalformedRequestError):
+    """Null in a field that is not nullable."""
+
+
 class Cuts(list[Cut]):
     """The cuts that a walk has found, and the number of array elements and tagged fields that it has visited."""
 
-    def __init__(self, elements: int = 0) -> None:
+    def __init__(self, elements: int = 0, elements_max: int = ELEMENTS_MAX) -> None:
         super().__init__()
         self.elements = elements
+        self.elements_max = elements_max
 
     def add_elements(self, elements: int) -> int:
         """Add elements to the count, and return the argument. Raises `MalformedRequestError` above the limit."""
         self.elements += elements
-        if self.elements > ELEMENTS_MAX:
+        if self.elements > self.elements_max:
             raise MalformedRequestError(
-                f"{self.elements} array elements and tagged fields in a message; the limit is {ELEMENTS_MAX}"
+                f"{self.elements} array elements and tagged fields in a message; the limit is {self.elements_max}"
             )
         return elements
 
@@ -90,6 +96,20 @@ def bounds_checker(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int
         cuts = Cuts()
         end = walk(frame, position, cuts)
         return (_without(frame, position, end, cuts), 0) if cuts else (frame, position)
+
+    return check
+
+
+def length_checker(message_type: Any) -> Callable[[bytes, int], None]:
+    """Return a function that raises `MalformedRequestError` if a length in a message exceeds the remaining bytes.
+
+    It permits what a client can judge after decoding: nulls, unknown tagged fields and any number of elements.
+    """
+    walk = _entity_walk(message_type)
+
+    def check(frame: bytes, position: int) -> None:
+        with suppress(NullFieldError):
+            walk(frame, position, Cuts(elements_max=len(frame)))
 
     return check
 
@@ -158,7 +178,7 @@ def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: 
         size_bytes, position = _read_varint(frame, size_start)
         end = position + _within(frame, position, size_bytes)
         if tag in known:
-            inside = Cuts(cuts.elements)
+            inside = Cuts(cuts.elements, cuts.elements_max)
             if known[tag](frame, position, inside) > end:
                 raise MalformedRequestError(f"tagged field {tag} is longer than its size")
             cuts.elements = inside.elements
@@ -257,7 +277,7 @@ def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Cal
 
     def checked(length: int) -> int:
         if length < 0 and not nullable:
-            raise MalformedRequestError("null in a field that may not be null")
+            raise NullFieldError("null in a field that may not be null")
         return max(length, 0)
 
     return read_compact if flexible else read_legacy

@@ -29,6 +29,7 @@ from fixtures.clients.drivers import ConfluentDrivers
 from fixtures.clients.messages import known_versions
 from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
+from reference_broker.protocol.bounds import length_checker
 
 Forward = Callable[[Any], Any]
 Tampering = Callable[[Any, Forward], Any]
@@ -204,6 +205,7 @@ def decoded(key: int, version: int, frame: bytes, entity_type: EntityType = Enti
         if isinstance(kind, type) and getattr(kind, "__type__", None) is entity_type
     )
     header, position = entity_reader(message_type.__header_schema__)(frame, 0)
+    length_checker(message_type)(frame, position)  # otherwise kio may end this process
     message, read = entity_reader(message_type)(frame, position)
     if position + read != len(frame):
         raise ValueError("bytes left over")

@@ -406,7 +406,51 @@ def _empty_is_none_in_v0(request: Any, forward: Any) -> Any:
     return replace(response, topics=()) if is_of_all else response
 
 
+def _two_replicas_for_three(request: Any, forward: Any) -> Any:
+    if api(request) != "CreateTopics":
+        return forward(request)
+    fewer = altered(
+        request, "topics", lambda each: replace(each, replication_factor=2) if each.replication_factor == 3 else each
+    )
+    return forward(fewer)
+
+
+def _forgets_an_api(every: int) -> Tampering:
+    """Return a tampering that leaves DeleteRecords out of one in so many ApiVersions responses."""
+    responses = itertools.count(1)
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        if api(request) != "ApiVersions" or next(responses) % every:
+            return response
+        return replace(response, api_keys=tuple(each for each in response.api_keys if each.api_key != 21))
+
+    return tamper
+
+
+def _returns_requested_epoch(request: Any, forward: Any) -> Any:
+    response = forward(request)
+    if api(request) != "OffsetForLeaderEpoch":
+        return response
+    requested = {part.partition: part.leader_epoch for topic in request.topics for part in topic.partitions}
+
+    def change(part: Any) -> Any:
+        has_epoch = hasattr(part, "leader_epoch") and part.end_offset >= 0
+        return replace(part, leader_epoch=requested[part.partition]) if has_epoch else part
+
+    return altered(response, "topics.partitions", change)
+
+
 LIES = {
+    "replicas of a new topic": Lie(
+        "admin/replicas-are-spread", _two_replicas_for_three, "Placement: replication_factors was (2,), not (3,)"
+    ),
+    "an API in every 20th response": Lie("consistency/api-versions", _forgets_an_api(20), "api_keys"),
+    "epoch without records": Lie(
+        "epochs/past-epochs-ended-where-the-next-began",
+        _returns_requested_epoch,
+        "OffsetForLeaderEpoch: leader_epoch was ",
+    ),
     "last topic in Produce v5": Lie("merged/produce", _last_topic_lost(5), "Merged: responses was base_offset "),
     "last topic in Produce v11": Lie("merged/produce", _last_topic_lost(11), "Merged: responses was base_offset "),
     "error of another partition in ElectLeaders": Lie(

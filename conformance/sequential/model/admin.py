@@ -158,10 +158,12 @@ def await_topic(cluster: ModelCluster, step: AwaitTopic) -> Expectation:
     return described if chosen_by_cluster(partitions) else described | {"partitions": states(partitions)}
 
 
-def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
+def placement(cluster: ModelCluster, step: Placement) -> Expectation:
     """Return an even placement: distinct replicas in a partition, and numbers per broker that differ by at most 1."""
+    factor = cluster.topics[step.topic].replication_factor
     even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
-    return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
+    spread = {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
+    return spread if factor is None else {**spread, "replication_factors": (factor,)}
 
 
 def use_defaults(_cluster: ModelCluster, _step: UseDefaults) -> Expectation:

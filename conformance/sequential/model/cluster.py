@@ -115,6 +115,8 @@ class Topic:
     id: int
     partitions: list[Partition]
     properties: dict[str, str]
+    replication_factor: int | None = None
+    """The number of replicas that was requested; None if it is the broker's default."""
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ def create_topic(cluster: ModelCluster, step: CreateTopic) -> Expectation:
         return described
     placed = dict(step.assignments)
     topic = Topic(cluster.topic_ids, [new_partition(placed.get(i)) for i in range(partitions)], dict(step.configs))
+    topic.replication_factor = described.get("replication_factor")
     cluster.topics[step.topic] = topic
     cluster.topic_ids += 1
     return described | {"topic_id": topic.id}
