@@ -289,7 +289,7 @@ class _Experiment:
         reporter = known.setdefault(failure, self.context.requirement_id)
         if reporter != self.context.requirement_id:
             run.violating = None
-            reason = f"blocked by {reporter}, since every {failure.request} fails in the same way: {run.worst}"
+            reason = f"blocked by {reporter}, since a plain {failure.request} fails in the same way: {run.worst}"
             blocked = self._unknown(run, violating, reason, run.finding.scripts)
             run.finding = replace(blocked, blocked_by=reporter)
 

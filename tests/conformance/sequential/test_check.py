@@ -545,7 +545,7 @@ def test_a_plain_request_that_fails_is_one_violation_and_blocks_the_others(broke
     assert first.verdict is Verdict.VIOLATION
     assert observed in first.reason
     assert second.verdict is Verdict.UNKNOWN
-    assert second.reason.startswith("blocked by area/words, since every Fetch fails in the same way: step ")
+    assert second.reason.startswith("blocked by area/words, since a plain Fetch fails in the same way: step ")
     assert observed in second.reason
     assert "SCRIPT = " in second.program
 
