@@ -17,6 +17,8 @@ from fixtures.targets.target import Capability, ExistingCluster, Node, Target, T
 
 RESPONSE_TIMEOUT_S: Final = 10.0
 """Timeout of one response: longer than the timeout in the requests (`layout.REQUEST_TIMEOUT_MS`)."""
+_AFTER_SILENCE_S: Final = 2.0
+"""Timeout of a response after one that did not arrive: otherwise a script with a silent broker would take minutes."""
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
@@ -34,6 +36,7 @@ class Connections:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._clients: dict[int, RawClient] = {}
+        self._response_timeout_s = RESPONSE_TIMEOUT_S
         self._first_resident_bytes: int | None = None
         self.controller: int | None = None
         """The broker that receives requests that need no leader or coordinator; None for the first broker.
@@ -50,6 +53,17 @@ class Connections:
         for client in self._clients.values():
             client.close()
         self._clients.clear()
+
+    def begin_script(self) -> None:
+        """Wait for each response as long as at first, whatever happened in earlier scripts."""
+        if self._response_timeout_s != RESPONSE_TIMEOUT_S:
+            self.close()
+            self._response_timeout_s = RESPONSE_TIMEOUT_S
+
+    def response_missed(self) -> None:
+        """Close every connection, and wait less for the next responses of the script."""
+        self.close()
+        self._response_timeout_s = min(self._response_timeout_s, _AFTER_SILENCE_S)
 
     @property
     def transport(self) -> Transport:
@@ -100,7 +114,7 @@ class Connections:
     def fresh_client(self, node_id: int | None = None, client_id: str | None = CLIENT_ID) -> RawClient:
         """Return a new connection, to be closed by the caller."""
         node = self.node(node_id)
-        return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
+        return RawClient(node.host, node.port, client_id, timeout_s=self._response_timeout_s, transport=self.transport)
 
     def described(self, names: tuple[str, ...], node_id: int | None = None) -> Mapping[str, str | None]:
         """Return the settings that a node (see `node`) describes, by name; empty if it describes none."""

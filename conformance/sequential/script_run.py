@@ -80,6 +80,7 @@ class ScriptRun:
 
     def __init__(self, connections: Connections, symbols: ScriptSymbols, checks_logs_from_s: float) -> None:
         self._connections = connections
+        connections.begin_script()
         self._checks_logs_from_s = checks_logs_from_s
         self._transport = connections.transport
         self._symbols = symbols
@@ -119,7 +120,7 @@ class ScriptRun:
             self._require_request_size(self._connections.last_request_bytes)
             return CLOSED
         except ResponseTimeout as error:
-            self._connections.close()
+            self._connections.response_missed()
             if not self._connections.are_live(timeouts.READY_TIMEOUT_S):
                 raise TargetDown(f"{error}, nor on a new connection: the broker hangs or is paused") from error
             return SILENT

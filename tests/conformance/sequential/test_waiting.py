@@ -10,6 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from conformance.sequential import timeouts
+from conformance.sequential.connections import RESPONSE_TIMEOUT_S, Connections
 from conformance.sequential.judging import kind_of
 from conformance.sequential.response import NOT_READY
 from conformance.sequential.routing import NotReady
@@ -43,6 +44,8 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.strategies import placed
+from fixtures.targets.target import Node
+from tests.conformance.fakes import FakeTarget
 from tests.conformance.tampering_proxy import TamperingProxy, altered, altered_responses, api, with_errors
 
 ONE_MORE = Produce((Batch((Record(b"a"),)),))
@@ -283,3 +286,11 @@ def test_a_request_is_repeated_in_each_version_on_every_broker(cluster):
         (response,) = run(proxy, repeated)
     assert response == {"errors": (), "differing": (), "decreased": ()}
     assert {seen.count(("DescribeCluster", version)) for version in (0, 1)} == {3 * 3}  # three times on three brokers
+
+
+def test_after_a_missed_response_the_rest_of_the_script_waits_less_for_each_response():
+    connections = Connections(FakeTarget(nodes=(Node(1, "127.0.0.1", 9),)))
+    connections.response_missed()
+    assert connections.client(1).timeout_s < RESPONSE_TIMEOUT_S
+    connections.begin_script()
+    assert connections.client(1).timeout_s == RESPONSE_TIMEOUT_S
