@@ -21,6 +21,7 @@ from conformance.sequential.steps import (
     Fetch,
     ListOffsets,
     LongPoll,
+    Metadata,
     OffsetForLeaderEpoch,
     Produce,
     RawRequest,
@@ -41,6 +42,7 @@ COSMETIC_FIELDS: Final[Mapping[type[Step], Mapping[str, str]]] = {
     ListOffsets: {"leader_epoch": _ELECTED},
     OffsetForLeaderEpoch: {"leader_epoch": _ELECTED},
     AwaitTopic: {"leader_epochs": _ELECTED},
+    Metadata: {"partitions": "a cluster chooses where the replicas of most topics are"},
     CreateTopic: {"replication_factor": "the script does not request a specific one"},
     RawRequest: {"explained": "whether errors have messages"},
 }
