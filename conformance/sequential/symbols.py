@@ -10,7 +10,7 @@ from fixtures.targets.target import Node
 
 SESSION_TIMEOUT_MS: Final = 30_000
 """Session timeout of members, unless the brokers do not accept it."""
-SHORT_SESSION_TIMEOUT_MS: Final = 3_000
+SHORT_SESSION_TIMEOUT_MS: Final = 6_000
 """Session timeout of members whose session is to end within the script, unless the brokers' minimum is higher."""
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Transaction timeout of producers, unless the brokers' maximum is lower."""
