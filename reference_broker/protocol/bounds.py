@@ -21,6 +21,7 @@ import types
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from reference_broker.protocol.errors import MalformedRequestError
@@ -100,6 +101,7 @@ def bounds_checker(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int
     return check
 
 
+@cache
 def length_checker(message_type: Any) -> Callable[[bytes, int], None]:
     """Return a function that raises `MalformedRequestError` if a length in a message exceeds the remaining bytes.
 
