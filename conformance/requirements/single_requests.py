@@ -10,6 +10,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.requirements.topic_fields import partition_indexes
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.members import MEMBER_ID_REQUIRED_SINCE
 from conformance.sequential.steps import (
     ApiKey,
     BrokerSetting,
@@ -30,8 +31,6 @@ _JOIN: Final = {
     "protocol_type": "consumer",
     "protocols": ({"name": "range", "metadata": b""},),
 }
-_MEMBER_ID_REQUIRED_SINCE: Final = 4
-"""The version of JoinGroup since which a new member first receives its id (KIP-394)."""
 _SESSION_MIN: Final = "group.min.session.timeout.ms"
 _SESSION_MAX: Final = "group.max.session.timeout.ms"
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
@@ -168,7 +167,7 @@ REQUIREMENTS: Final = (
         "groups/new-member-receives-its-id-first",
         "Since JoinGroup v4 a member without an id receives one with MEMBER_ID_REQUIRED, and joins with it.",
         (sources.KIP_394,),
-        _join("MEMBER_ID_REQUIRED", _MEMBER_ID_REQUIRED_SINCE),
+        _join("MEMBER_ID_REQUIRED", MEMBER_ID_REQUIRED_SINCE),
         _join("MEMBER_ID_REQUIRED"),
     ),
     _requirement(

@@ -48,8 +48,6 @@ _CREATES: Final = "auto.create.topics.enable"
 _DELETES: Final = "delete.topic.enable"
 _SESSION_TIMEOUT_MIN: Final = "group.min.session.timeout.ms"
 _SESSION_TIMEOUT_MAX: Final = "group.max.session.timeout.ms"
-_SESSION_TIMEOUT_MIN_MS: Final = 6_000
-"""Kafka's default of `group.min.session.timeout.ms`, for brokers that do not describe it."""
 _SHORT_SESSION_MAX_MS: Final = 15_000
 """Longest session timeout for whose end a script waits."""
 _TRANSACTION_MAX: Final = "transaction.max.timeout.ms"
@@ -122,7 +120,7 @@ class Session:
         self._creates_topics = settings.get(_CREATES) == "true"
         self._deletes_topics = settings.get(_DELETES) != "false"
         known = {name: int(value) for name, value in settings.items() if value is not None and value.isdecimal()}
-        lowest_ms = known.get(_SESSION_TIMEOUT_MIN, _SESSION_TIMEOUT_MIN_MS)
+        lowest_ms = known.get(_SESSION_TIMEOUT_MIN, SHORT_SESSION_TIMEOUT_MS)
         highest_ms = max(lowest_ms, known.get(_SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MS))
         self._session_timeout_ms = min(max(SESSION_TIMEOUT_MS, lowest_ms), highest_ms)
         self._short_session_timeout_ms = min(max(SHORT_SESSION_TIMEOUT_MS, lowest_ms), highest_ms)

@@ -11,7 +11,8 @@ from fixtures.targets.target import Node
 SESSION_TIMEOUT_MS: Final = 30_000
 """Session timeout of members, unless the brokers do not accept it."""
 SHORT_SESSION_TIMEOUT_MS: Final = 6_000
-"""Session timeout of members whose session is to end within the script, unless the brokers' minimum is higher."""
+"""Session timeout of members whose session is to end within the script, unless the brokers' minimum is higher. It is
+Kafka's default of `group.min.session.timeout.ms`."""
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Transaction timeout of producers, unless the brokers' maximum is lower."""
 _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)

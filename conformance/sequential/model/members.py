@@ -10,8 +10,8 @@ from conformance.sequential.model.cluster import Group, ModelCluster
 from conformance.sequential.steps import PROTOCOL_TYPE, AwaitSessionTimeout, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from conformance.sequential.steps.groups import Member
 
-_ID_FIRST_SINCE: Final = 4
-"""The version of JoinGroup since which a new member first receives its id."""
+MEMBER_ID_REQUIRED_SINCE: Final = 4
+"""The version of JoinGroup since which a new member first receives its id (KIP-394)."""
 UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER_ID"
 
 
@@ -26,7 +26,7 @@ def join_group(cluster: ModelCluster, step: JoinGroup) -> Expectation:
     if member == "":
         member, cluster.members = cluster.members, cluster.members + 1
         group.pending.add(member)
-        if step.instance is None and (step.version is None or step.version >= _ID_FIRST_SINCE):
+        if step.instance is None and (step.version is None or step.version >= MEMBER_ID_REQUIRED_SINCE):
             return {"error": "MEMBER_ID_REQUIRED", "member": member}
     if not isinstance(member, int) or member not in {*group.pending, group.member}:
         return {"error": UNKNOWN_MEMBER}
