@@ -16,6 +16,7 @@ from kio.schema.metadata.v12.request import MetadataRequest
 
 from conformance.registry import REQUIREMENTS
 from conformance.sequential import timeouts
+from fixtures.clients.messages import ApiKey
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import (
@@ -415,17 +416,10 @@ def _two_replicas_for_three(request: Any, forward: Any) -> Any:
     return forward(fewer)
 
 
-def _forgets_an_api(every: int) -> Tampering:
-    """Return a tampering that leaves DeleteRecords out of one in so many ApiVersions responses."""
-    responses = itertools.count(1)
-
-    def tamper(request: Any, forward: Any) -> Any:
-        response = forward(request)
-        if api(request) != "ApiVersions" or next(responses) % every:
-            return response
-        return replace(response, api_keys=tuple(each for each in response.api_keys if each.api_key != 21))
-
-    return tamper
+def _without_delete_records(response: Any) -> Any:
+    return replace(
+        response, api_keys=tuple(each for each in response.api_keys if each.api_key != ApiKey.DELETE_RECORDS)
+    )
 
 
 def _returns_requested_epoch(request: Any, forward: Any) -> Any:
@@ -445,7 +439,9 @@ LIES = {
     "replicas of a new topic": Lie(
         "admin/replicas-are-spread", _two_replicas_for_three, "Placement: replication_factors was (2,), not (3,)"
     ),
-    "an API in every 20th response": Lie("consistency/api-versions", _forgets_an_api(20), "api_keys"),
+    "an API in every 20th response": Lie(
+        "consistency/api-versions", every_nth_response(20, "ApiVersions", "", _without_delete_records), "api_keys"
+    ),
     "epoch without records": Lie(
         "epochs/past-epochs-ended-where-the-next-began",
         _returns_requested_epoch,
