@@ -2,9 +2,8 @@
 
 Each row is for one API. Its script sends the same requests in each version, in an order that is drawn, and reads their
 effects. If a response deviates from the model in all versions, that is no violation here, even if the versions deviate
-in different ways: other requirements judge it.
-Requests that a version cannot hold are left out. `consistency` compares the responses of APIs that only read field by
-field, and `versions` judges the form of each response.
+in different ways: other requirements judge it. Requests that a version cannot hold are left out. `consistency` compares
+the responses of APIs that only read field by field, and `versions` judges the form of each response.
 """
 
 from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
-from conformance.requirements.topic_fields import TOPICS, every_index, every_partition
+from conformance.requirements.topic_fields import TOPICS, every_index, every_partition, fetch_fields
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -87,13 +87,7 @@ _CLIENT_METRICS: Final = 16
 _ROWS: Final = (
     _Row(
         ApiKey.FETCH,
-        {
-            "replica_id": -1,
-            "min_bytes": 0,
-            "isolation_level": 1,
-            "topics": every_partition(fetch_offset=0, partition_max_bytes=1 << 20),
-            "forgotten_topics_data": (),
-        },
+        fetch_fields(every_partition(fetch_offset=0, partition_max_bytes=1 << 20), isolation_level=1),
         varying=("records",),
         before=_PRODUCED,
         is_steady=True,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
-from conformance.requirements.topic_fields import one_partition
+from conformance.requirements.topic_fields import fetch_fields, one_partition
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.judging import Judges
 from conformance.sequential.steps import (
@@ -50,13 +50,7 @@ _LARGE: Final = Produce((Batch(_LARGE_RECORD, producer=0),))
 
 _READ: Final = RawRequest(
     ApiKey.FETCH,
-    {
-        "replica_id": -1,
-        "min_bytes": 0,
-        "isolation_level": 0,
-        "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
-        "forgotten_topics_data": (),
-    },
+    fetch_fields(one_partition(fetch_offset=0, partition_max_bytes=1 << 20)),
     (),
     distinct=True,
 )

@@ -8,6 +8,7 @@ nothing changes. Sources in addition to those of the requirements: `ControllerAp
 from collections.abc import Mapping
 from typing import Any, Final
 
+from conformance.requirements.topic_fields import fetch_fields
 from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
 from conformance.sequential.steps import ApiKey, Broker, Operation, RawRequest
 
@@ -173,14 +174,7 @@ _UNKNOWN_SESSION: Final = 2**31 - 77
 UNKNOWN_SESSIONS: Final = tuple(
     RawRequest(
         ApiKey.FETCH,
-        {
-            "replica_id": -1,
-            "min_bytes": 0,
-            "topics": (),
-            "session_id": session_id,
-            "session_epoch": epoch,
-            "forgotten_topics_data": (),
-        },
+        {**fetch_fields(topics=()), "session_id": session_id, "session_epoch": epoch},
         ("FETCH_SESSION_ID_NOT_FOUND",),
         version,
     )

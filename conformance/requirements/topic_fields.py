@@ -21,6 +21,17 @@ def one_partition(name: str = "trial", *, partitions: str = "partitions", **fiel
     return ({**_topic(name, 0), partitions: (_partition(0, fields),)},)
 
 
+def fetch_fields(topics: tuple[Fields, ...], isolation_level: int = 0) -> Fields:
+    """Return the fields of a consumer's Fetch that does not wait."""
+    return {
+        "replica_id": -1,
+        "min_bytes": 0,
+        "isolation_level": isolation_level,
+        "topics": topics,
+        "forgotten_topics_data": (),
+    }
+
+
 def every_partition(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
     """Return the topics (`TOPICS`) with all their partitions, each of which has these fields.
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.requirements import sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement, requirement_of
-from conformance.requirements.topic_fields import Fields, one_partition, partition_indexes
+from conformance.requirements.topic_fields import Fields, fetch_fields, one_partition, partition_indexes
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
 from conformance.sequential.response import INVALID_FIELDS
@@ -72,13 +72,7 @@ _ROWS: Final = (
     ),
     _Row(
         ApiKey.FETCH,
-        {
-            "replica_id": -1,
-            "min_bytes": 0,
-            "isolation_level": 0,
-            "topics": one_partition(fetch_offset=0, partition_max_bytes=1 << 20),
-            "forgotten_topics_data": (),
-        },
+        fetch_fields(one_partition(fetch_offset=0, partition_max_bytes=1 << 20)),
         variants=({"topics": ()},),
         names=_TRIAL,
     ),

@@ -82,8 +82,6 @@ _WITH_AUTO_CREATION: Final = {
 }
 LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", NOT_CONTROLLER})
-
-
 _AFTER_TIMEOUT_S: Final = 1.0
 """Timeout for the effects on topics that follow one that did not occur, in seconds."""
 

@@ -28,8 +28,8 @@ def await_end(
 ) -> Response:
     """Send heartbeats, then wait until the member is removed.
 
-    If this process was delayed so that the session may have ended between two heartbeats, the response is
-    empty: then nothing is judged.
+    If this process was delayed so that the session may have ended between two heartbeats, the response is empty: then
+    nothing is judged.
 
     :param timeout_s: session timeout of the member.
     """
